@@ -1,4 +1,4 @@
-"""The jobs, and the schedules and sensors that act without a person: they start jobs, and fail runs that were killed.
+"""The jobs, and the schedules and sensors, which start jobs and mark killed runs as failed.
 
 The schedules and the sensor `changed_sources` are off until somebody turns them on in the UI. `dead_runs` is on.
 """
@@ -21,16 +21,17 @@ GPU = {
     "dagster-celery/queue": "gpu",
     "dagster-k8s/config": {"container_config": {"resources": {"limits": {"nvidia.com/gpu": "1"}}}},
 }
-"""Tags that send a run to workers with a GPU. A job carries them, since assets cannot (dagster#33430)."""
+"""Tags that send a run to workers with a GPU. They are tags of a job, since assets cannot have them (dagster#33430)."""
 
 INTERVAL_SECONDS = 300
 DEAD_SECONDS = 15
-"""Seconds between two searches for killed runs, shorter than the 30 seconds for which a session must be gone."""
+"""Seconds between two searches for killed runs; less than the 30 seconds after which a missing session counts as
+ended."""
 
 
 class Automation:
-    """The jobs, schedules and sensors of one index. Each job has the in-process executor: its steps share the state,
-    which is locked for the run."""
+    """The jobs, schedules and sensors of one index. Each job has the in-process executor, since its steps share the
+    state, which the run locks."""
 
     def __init__(
         self,
@@ -79,7 +80,7 @@ class Automation:
 
         @dg.job(
             name=self._names.name("sync_access"),
-            description="Who is behind the principals of sources, read anew; nothing is indexed.",
+            description="Reads the members of the sources' principals again; nothing is indexed.",
             executor_def=dg.in_process_executor,
         )
         def access_job() -> None:
@@ -108,7 +109,7 @@ class Automation:
         return schedule
 
     def _hourly_access(self) -> dg.ScheduleDefinition:
-        """Return the schedule that reads memberships, more often than documents."""
+        """Return the schedule that reads memberships; it runs more often than the schedule for documents."""
         return dg.ScheduleDefinition(
             name=self._names.name("hourly_access"),
             job=self._access,
@@ -124,7 +125,7 @@ class Automation:
         return [self._changed_sources(), *([] if self._settings.database == "embedded" else [self._dead_runs()])]
 
     def _changed_sources(self) -> dg.SensorDefinition:
-        """Return the sensor that starts the job `index` for the sources whose files were added, changed or removed."""
+        """Return the sensor that starts the job `index` for sources with added, changed or removed files."""
 
         @dg.sensor(
             name=self._names.name("changed_sources"),
@@ -148,8 +149,8 @@ class Automation:
         return sensor
 
     def _dead_runs(self) -> dg.SensorDefinition:
-        """Return the sensor that fails killed runs. A worker that is killed, or whose machine is lost, cannot report
-        it, and its launcher may never notice."""
+        """Return the sensor that marks killed runs as failed. A killed worker cannot report its end, and its launcher
+        may never notice."""
 
         @dg.sensor(
             name=self._names.name("dead_runs"),

@@ -1,10 +1,10 @@
-"""The one way an asset is declared: its partitions, its retries, and no value passed to the next asset.
+"""The declaration of assets, with their partitions and retries.
 
-The number of buckets is a setting, so an asset is a factory over the partitions; build_defs calls it. Every asset of
-buckets takes any set of them in one step. Assets read and write tables by themselves; the I/O manager passes nothing.
-
-Steps that wait for a service are tried again in runs that Dagster launched, and fail at once in runs that a person
-watches. Dagster's RetryPolicy would also retry what no waiting mends, such as wrong settings.
+The number of buckets is a setting, so an asset is declared as a factory over the partitions, which build_defs calls.
+Every asset with buckets accepts any set of them in one step. Assets read and write tables themselves; the I/O manager
+passes no values between them. If a service is not available, a step is retried in runs that Dagster launched, and fails
+at once in runs that a person watches. Dagster's RetryPolicy would also retry errors that waiting cannot solve, such as
+wrong settings.
 """
 
 import inspect
@@ -50,13 +50,14 @@ from resources.state.state import State
 
 PATIENCE = dg.RetryPolicy(max_retries=3, delay=10, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS)
 _UNATTENDED = ("dagster/schedule_name", "dagster/sensor_name", "dagster/backfill")
-"""Tags of runs that Dagster launched by itself."""
+"""Tags of runs that Dagster launched automatically."""
 
 
 def patient(body: Callable[..., Any]) -> Callable[..., Any]:
-    """Return an asset's body that retries when a service fails, if Dagster launched the run by itself.
+    """Return an asset's body that retries when a service fails, if Dagster launched the run automatically.
 
-    Rows that it committed before the failure are kept."""
+    Rows committed before the failure are kept.
+    """
 
     @wraps(body)
     def run(context: dg.AssetExecutionContext, **resources: Any) -> Any:
@@ -75,13 +76,14 @@ def patient(body: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class NothingPasses(dg.IOManager):
-    """An I/O manager that keeps no output and has no input.
+    """An I/O manager that stores no output and loads no input.
 
-    Dagster's default would let a run name a folder to pickle into. With the one in memory Dagster could not retry a
-    killed run, since it retries from where the run ended."""
+    Dagster's default would let a run choose a folder for pickle files. With the in-memory one Dagster could not retry a
+    killed run from the failed step.
+    """
 
     def handle_output(self, context: dg.OutputContext, obj: Any) -> None:
-        """Keep nothing: an asset reports its result as metadata."""
+        """Store nothing: an asset reports its result as metadata."""
 
     def load_input(self, context: dg.InputContext) -> None:
         raise dg.DagsterInvariantViolationError("assets read tables, not what another asset gave back")
@@ -98,8 +100,8 @@ warnings.filterwarnings("ignore", message=".*varying BackfillPolicies")
 AssetFactory = Callable[
     [dg.PartitionsDefinition, dg.BackfillPolicy, Mapping[str, str], DagsterSettings], dg.AssetsDefinition
 ]
-"""A function that makes an asset over the partitions, with the names that the settings give. The policy says how many
-partitions a backfill gives each run, the mapping the code version of each asset."""
+"""A function that makes an asset over the partitions, with the names from the settings. The policy sets the number of
+partitions in each run of a backfill, and the mapping has the code version of each asset."""
 
 MANUAL = {
     "documents": "docs/guide/sources.md",
@@ -115,7 +117,7 @@ MANUAL = {
 
 
 def _manual_link(group: str) -> dict[str, dg.CodeReferencesMetadataValue]:
-    """Return the metadata that Dagster shows as a link to the page of a group, if the page is on this machine."""
+    """Return the metadata with a link to the manual page of a group, if the page is on this machine."""
     page = Path(ROOT, MANUAL[group])
     if not page.is_file():
         return {}
@@ -124,10 +126,10 @@ def _manual_link(group: str) -> dict[str, dg.CodeReferencesMetadataValue]:
 
 
 NIGHTLY = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=48), warn_window=timedelta(hours=26))
-"""The time since the last listing and the last index: a warning after 26 hours (one missed night), a failure after 48
+"""Most time since the last listing and the last index: a warning after 26 hours (one missed night), a failure after 48
 (two)."""
 OWNERS = ("team:pincite",)
-"""The owner of all assets, which tells them from others in a Dagster with several code locations."""
+"""The owner of all assets, which marks them in a Dagster with several code locations."""
 
 
 def asset(
@@ -141,13 +143,14 @@ def asset(
     pool: str | None = None,
     freshness: dg.FreshnessPolicy | None = None,
 ) -> Callable[[Callable[..., None]], AssetFactory]:
-    """Declare an asset: of buckets, or a `whole` one without buckets, or one whose buckets one run always makes
-    `at_once`. Its name and description are the function's own. `group` is a key of MANUAL.
+    """Declare an asset: with buckets, without buckets (`whole`), or with buckets that one run always makes together
+    (`at_once`). Its name and description come from the function. `group` is a key of MANUAL.
 
-    If the asset is a stage, it depends on the makers of the tables that the stage reads. It also depends on the makers
-    of the tables in `reads` and on the assets in `after`. `pool` limits how many runs that use it are in progress at
-    once. An asset that `completes` brings what comes before it up to date by itself in a run that leaves that out, as
-    "Materialize unsynced" does."""
+    If the asset is a stage, it depends on the assets that make the tables that the stage reads. It also depends on the
+    assets that make the tables in `reads`, and on the assets in `after`. `pool` limits how many runs that use it are in
+    progress at once. With `completes`, the asset itself updates the assets before it in a run that omits them, for
+    example in "Materialize unsynced".
+    """
 
     def declare(body: Callable[..., None]) -> AssetFactory:
         name, stage = body.__name__, STAGES.get(body.__name__)
@@ -191,7 +194,7 @@ def asset(
 
 
 def _with_checks(body: Callable[..., None], key: dg.AssetKey) -> Callable[..., Iterator[Any]]:
-    """Return a step that makes the asset, if the run selects it, and evaluates those of its checks that it selects."""
+    """Return a step that makes the asset if the run selects it, and evaluates the selected checks of the asset."""
 
     @wraps(body)
     def run(context: dg.AssetExecutionContext, **resources: Any) -> Iterator[Any]:
@@ -205,8 +208,8 @@ def _with_checks(body: Callable[..., None], key: dg.AssetKey) -> Callable[..., I
 
 
 def _with_completion(body: Callable[..., None]) -> Callable[..., None]:
-    """Return the body of an asset that completes what comes before it. In a backfill, and in a run of some buckets, it
-    does not: others make those, and an error says how far they are."""
+    """Return the body of an asset that first updates the assets before it. It does not do so in a backfill or in a run
+    of some buckets, where other runs make them; an error then reports their progress."""
 
     @wraps(body)
     def run(context: dg.AssetExecutionContext, **resources: Any) -> None:
@@ -225,7 +228,7 @@ def _with_completion(body: Callable[..., None]) -> Callable[..., None]:
 
 
 def _complete(context: dg.AssetExecutionContext, state: State) -> None:
-    """Make each asset before this one that the run leaves out, once a run, with its checks. Raise IndexStateError
+    """Make each earlier asset that the run omits, once for each run, with its checks. Raise IndexStateError
     (`check_failed`) if a blocking check finds a problem."""
     key = context.asset_key
     selected = context.job_def.asset_layer.selected_asset_keys
@@ -244,7 +247,7 @@ def _complete(context: dg.AssetExecutionContext, state: State) -> None:
 
 
 def _all_before(name: str) -> Iterator[str]:
-    """Yield the assets before an asset, each after those before it, without the listing: nothing is listed anew."""
+    """Yield the assets before an asset in order, without the listing, which is not repeated."""
     found: dict[str, None] = {}
 
     def visit(each: str) -> None:
@@ -265,7 +268,7 @@ def _so_far(context: dg.AssetExecutionContext) -> str:
 
 
 def renamed_check(check: dg.AssetChecksDefinition, names: DagsterSettings) -> dg.AssetChecksDefinition:
-    """Return the same check of the asset that has its name under these settings."""
+    """Return the same check for the asset with its name under these settings."""
     (spec,) = check.check_specs
     body = check.op.compute_fn.decorated_fn  # type: ignore[union-attr]
     return dg.asset_check(
@@ -279,7 +282,7 @@ def renamed_check(check: dg.AssetChecksDefinition, names: DagsterSettings) -> dg
 
 
 def _given_state(body: Callable[..., Any], names: DagsterSettings) -> Callable[..., Any]:
-    """Return a body whose parameter `state` is the resource that these settings name, not one named `state`."""
+    """Return a body whose parameter `state` is the resource named by these settings, instead of one named `state`."""
     signature, resource = inspect.signature(body), names.name(STATE)
     given = {name: each for name, each in signature.parameters.items() if name not in ("context", STATE)}
 
@@ -300,8 +303,8 @@ def bucket_partitions(count: int) -> dg.StaticPartitionsDefinition:
 
 
 def backfill_policy(buckets_per_run: int | None, buckets: int) -> dg.BackfillPolicy:
-    """Return the policy of one run for each `buckets_per_run` buckets, or of a single run for all if that is None or
-    not less than `buckets`."""
+    """Return the policy of one run for each `buckets_per_run` buckets, or of a single run if that is None or at least
+    `buckets`."""
     if buckets_per_run is None or buckets_per_run >= buckets:
         return dg.BackfillPolicy.single_run()
     return dg.BackfillPolicy.multi_run(buckets_per_run)
@@ -315,6 +318,6 @@ def buckets_of(context: dg.AssetExecutionContext) -> list[int]:
     now = state_of(context).settings.buckets
     if loaded != now:
         raise SettingsError(
-            f"the settings have {now} buckets, but Dagster loaded {loaded}: reload the code location, and launch again"
+            f"the settings have {now} buckets, but Dagster loaded {loaded}: reload the code location and launch again"
         )
     return [int(key) for key in context.partition_keys]

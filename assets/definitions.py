@@ -1,4 +1,4 @@
-"""The code location: which assets, checks, jobs, schedules and sensors Dagster loads, and with which resources."""
+"""The code location: the assets, checks, jobs, schedules, sensors and resources that Dagster loads."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -67,11 +67,12 @@ def build_defs(
     settings: Settings | None = None,
     find: FindProject | None = None,
 ) -> dg.Definitions:
-    """Return new definitions. `overrides` replaces resources by the names that they have without a prefix (`state`).
-    `settings` default to those that PINCITE_CONFIG or the current folder names, and `buckets` to the settings'.
+    """Return new definitions.
 
-    `find` returns the project, for definitions that are merged with others: they name no executor, and every job has
-    its own."""
+    `overrides` replaces resources by their names without a prefix (`state`). The default `settings` are those named
+    by PINCITE_CONFIG or of the current folder. `find` returns the project of definitions that are merged with others:
+    these have no executor, but every job has one.
+    """
     settings = settings or (find or locate)().settings
     partitions = bucket_partitions(count := buckets or settings.buckets)
     policy, names = backfill_policy(settings.buckets_per_run, count), settings.dagster

@@ -1,5 +1,5 @@
-"""The assets of the index in Postgres: a generation's term statistics, rows and publishing, upkeep of the others, and
-its measures: the checks that stop a run, and the scores of the golden questions."""
+"""The assets of the index in Postgres: a generation's term statistics, rows and publishing; the upkeep of other
+generations; the checks that stop a run; and the scores of the golden questions."""
 
 from typing import Any
 
@@ -28,9 +28,9 @@ from resources.state.state import State
     completes=True,
 )
 def term_statistics(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
-    """Count in how many chunks each term occurs, by who may find them, and the mean length of a chunk, over all chunks.
-    BM25 weighs terms by these numbers, which are frozen in the generation. The asset comes after the embeddings, like
-    sentence_links, so that a backfill waits for all buckets only once."""
+    """Count the chunks in which each term occurs, by the groups that may find them, and compute the mean length of all
+    chunks. BM25 weighs terms by these numbers, which are frozen in the generation. The asset comes after the
+    embeddings, like sentence_links, so that a backfill waits for all buckets only once."""
     generation = freeze_terms(state)
     names = ("chunks", "terms", "average_terms")
     frozen = {name.replace("_", " "): generation.statistics[name] for name in names}
@@ -56,9 +56,9 @@ def indexed_documents(context: dg.AssetExecutionContext, state: dg.ResourceParam
     freshness=NIGHTLY,
 )
 def search_index(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
-    """Build the HNSW indexes after the load, audit the generation, ask the golden questions of the live and the new
-    one, and set the pointer to the live one. A generation is not published if its audit finds a problem, if it answers
-    the golden questions worse, or if it lacks most of the documents that are served."""
+    """Build the HNSW indexes after the load, audit the generation, compare the golden questions' scores of the live and
+    the new one, and make the new one live. A generation is not published if its audit finds a problem, if it answers
+    the golden questions worse, or if it lacks most of the served documents."""
     built = publish(state)
     log_whole(
         context,
@@ -81,9 +81,9 @@ def search_index(context: dg.AssetExecutionContext, state: dg.ResourceParam[Stat
 def kept_generations(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """Keep the other generations up to date while a new one is built. After a change of settings readers are served
     from the live generation until `search_index` publishes the new one, which may be hours later, or never if it is
-    refused. So the live one goes on receiving deletions, changes of groups and edits, with its own settings and
-    embedder. Generations kept for a rollback receive deletions and changes of groups. All of it follows from the
-    listing, and nothing waits for it. If there is only one generation, nothing is done."""
+    refused. Until then the live one receives deletions, changes of groups and edits, with its own settings and
+    embedder. Generations kept for a rollback receive deletions and changes of groups. This work depends only on the
+    listing, and no other asset waits for it. If there is only one generation, nothing is done."""
     context.add_output_metadata(changes(update_other_generations(state)))
 
 
@@ -91,7 +91,7 @@ def kept_generations(context: dg.AssetExecutionContext, state: dg.ResourceParam[
 
 
 _SHOWN = 20
-"""Problems of a check that the UI lists."""
+"""Most problems of a check that the UI lists."""
 
 
 def _check(name: str, asset: str) -> dg.AssetChecksDefinition:
@@ -114,8 +114,8 @@ def _check(name: str, asset: str) -> dg.AssetChecksDefinition:
     description="Every source that the run was to list could be listed. Of one that could not be nothing was changed.",
 )
 def sources_listed(state: dg.ResourceParam[State]) -> dg.AssetCheckResult:
-    """Check that every source could be listed. A failure is only a warning, since the other sources are indexed all the
-    same."""
+    """Check that every source could be listed. A failure is only a warning, since the other sources are still
+    indexed."""
     failing = unlisted_sources(state)
     told = table([{"source": name, "why": why} for name, why in failing.items()])
     return dg.AssetCheckResult(
@@ -130,14 +130,13 @@ CHECKS = [*(_check(name, asset) for name, (asset, _) in CHECKED.items()), source
 
 
 _LAST = 30
-"""Runs that the chart and the tables go back."""
+"""Most runs in the chart and the tables."""
 
 
 @asset("postgres", "python", group="quality", after=["search_index"], whole=True)
 def retrieval_quality(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
-    """Ask the golden questions of the settings with the shipped strategy, and score the answers. The UI plots every
-    number over materialisations. If there are no golden questions, nothing is scored, and the metadata says how to give
-    some."""
+    """Ask the golden questions named in the settings, with the shipped strategy, and score the answers. The UI plots
+    every number over materialisations. If there are no golden questions, the metadata says how to add some."""
     run = score_live(state)
     unasked = {"questions": 0, "remedy": "name a file of golden questions in publish.golden"}
     context.add_output_metadata(unasked if run is None else {**_scores(run), **_earlier_runs(state)})

@@ -1,6 +1,6 @@
-"""The report that an asset gives Dagster: data versions by bucket, counts, failures, tables and pictures.
+"""The reports of assets to Dagster: data versions by bucket, counts, failures, tables and pictures.
 
-Dagster compares data versions to find stale assets. People read the rest beside the asset in the UI.
+Dagster compares data versions to find stale assets. The UI shows the rest beside the asset.
 """
 
 import base64
@@ -36,22 +36,22 @@ from resources.state.state import State
 
 
 def key_of(asset: str, names: DagsterSettings) -> dg.AssetKey:
-    """Return the key that an asset has under these settings."""
+    """Return the key of an asset under these settings."""
     return dg.AssetKey.from_user_string(names.key(asset))
 
 
 STATE, IO_MANAGER = "state", "io_manager"
-"""Resources by the names that they have without a prefix."""
+"""Names of resources without a prefix."""
 
 
 def range_tags(partitions: dg.PartitionsDefinition) -> dict[str, str]:
-    """Return the tags of one run over all buckets. Its assets may include some that are not partitioned."""
+    """Return the tags of one run over all buckets. Its assets may include some without partitions."""
     keys = partitions.get_partition_keys()
     return {"dagster/asset_partition_range_start": keys[0], "dagster/asset_partition_range_end": keys[-1]}
 
 
 def state_of(context: dg.AssetExecutionContext) -> State:
-    """Return the state that a step works on, whatever name its resource has."""
+    """Return the state that a step uses, whatever the name of its resource."""
     return next(resource for resource in context.resources if isinstance(resource, State))
 
 
@@ -63,7 +63,7 @@ def state_of(context: dg.AssetExecutionContext) -> State:
 
 
 _LOGGED_HERE = "__source_asset_observation__"
-"""The metadata key that stops Dagster from logging materialisations of an output by itself. It would give all
+"""The metadata key that stops Dagster from logging materialisations of an output automatically. Dagster would give all
 partitions of a step the same data version."""
 BEFORE: dict[str, list[str]] = {}
 """Names of the assets that each asset comes after, by its name; filled where assets are declared."""
@@ -87,8 +87,9 @@ def log_made(
 def log_whole(
     context: dg.AssetExecutionContext, version: str, metadata: Mapping[str, Any], name: str = "", code: str = ""
 ) -> None:
-    """Log the materialisation of an asset that is no stage and has no buckets, with its data version: of the step's own
-    asset, or of the one named. `code` replaces its code version, where another made what it now shows."""
+    """Log the materialisation of an asset that is not a stage and has no buckets, with its data version. The asset
+    is the step's own, or the one called `name`. `code` replaces its code version if the data was made under another
+    one."""
     _log(context, name or context.asset_key.path[-1], {UNPARTITIONED: version}, lambda _: metadata, code)
     if not name:
         _leave_to_us(context)
@@ -173,8 +174,8 @@ FAILED, PRESENT = "documents_failed", "made_by_present_settings"
 
 
 def check_specs(key: dg.AssetKey) -> list[dg.AssetCheckSpec]:
-    """Return the checks of an asset: on each stage of documents that none fails, and on each asset that settings shape
-    that all of it is made with the present ones."""
+    """Return the checks of an asset. A stage of documents has a check that no document failed; an asset that depends on
+    settings has a check that all of it was made with the current ones."""
     name, specs = key.path[-1], []
     if name in STAGES and STAGES[name].parted:
         specs.append(dg.AssetCheckSpec(FAILED, asset=key, description="No document fails at this stage."))
@@ -188,7 +189,7 @@ _SHAPED = frozenset({*STAGES, "indexed_documents", "search_index"} - {"raw_docum
 
 
 def check_results(context: dg.AssetExecutionContext, key: dg.AssetKey) -> list[dg.AssetCheckResult]:
-    """Return the results of those checks of an asset that the run selects. They may be selected without the asset."""
+    """Return the results of the selected checks of an asset. A run may select checks without the asset."""
     state = state_of(context)
     if not context.selected_asset_keys and (known := find_generation(state.catalog, state.settings)):
         state = state.of_generation(known)  # beside it: a later step may find that the corpus has drifted from this one
@@ -197,7 +198,7 @@ def check_results(context: dg.AssetExecutionContext, key: dg.AssetKey) -> list[d
 
 
 def log_checks(context: dg.AssetExecutionContext, name: str) -> None:
-    """Log the results of the checks of an asset that the step made beside its own."""
+    """Log the results of the checks of an asset that the step made in addition to its own asset."""
     state, key = state_of(context), _sibling(context, name)
     for spec in check_specs(key):
         result = _RESULTS[spec.name](state, name)
@@ -268,7 +269,7 @@ def describe_tables(stage: Stage) -> dict[str, Any]:
 
 
 def main_table(stage: Stage) -> str:
-    """Return the name of the table that an asset shows: the one of its own name."""
+    """Return the name of the table that an asset shows: the one with the asset's name."""
     return stage.name if stage.name in stage.tables else next(iter(stage.tables))
 
 
@@ -278,9 +279,9 @@ def _columns(record: type) -> dg.TableSchema:
 
 
 def attach(context: dg.AssetExecutionContext, report: StageReport, own: bool = True, **more: Any) -> None:
-    """Log the report of a stage: to every partition its own counts and data version, the counts of the whole step under
-    `run: `, and the failures that still hold, whichever run met them. A stage that is not the step's `own` asset is
-    logged for all its buckets."""
+    """Log the report of a stage. Every partition gets its own counts and data version, the counts of the whole step
+    under `run: `, and its current failures, including those of earlier runs. A stage that is not the step's `own` asset
+    is logged for all its buckets."""
     state = state_of(context)
     failed = failures_of(state, report.stage)
     counted = counts_of(report)
@@ -305,7 +306,7 @@ def attach(context: dg.AssetExecutionContext, report: StageReport, own: bool = T
 
 
 def _rows_by_bucket(state: State, stage: str) -> dict[int, dict[str, int]]:
-    """Return the rows by bucket of a stage's main table, if the report counts another table's."""
+    """Return the rows by bucket of a stage's main table, if the report counts the rows of another table."""
     if stage not in STAGES or (main := main_table(STAGES[stage])) == next(iter(STAGES[stage].tables)):
         return {}
     rows = Counter[int]()
@@ -315,8 +316,8 @@ def _rows_by_bucket(state: State, stage: str) -> dict[int, dict[str, int]]:
 
 
 def total_rows(state: State, report: StageReport) -> int:
-    """Return the rows of the whole table that readers are served from, or will be after this run: those of the present
-    settings if all buckets have been made with them, else those of the live generation."""
+    """Return the number of rows in the whole table that readers use, or will use after this run: the table of the
+    current settings if all its buckets are made, or else the table of the live generation."""
     live, name = state.catalog.live(), report.stage
     if name not in STAGES:
         rows = list(rows_in_postgres(state, name).values())
@@ -330,12 +331,12 @@ def total_rows(state: State, report: StageReport) -> int:
 
 
 def failures_of(state: State, stage: str) -> list[Failure]:
-    """Return the failures of a stage that still hold, by source and uri."""
+    """Return the current failures of a stage, by source and uri."""
     return [item for item in state.engine.failures() if item.stage == stage]
 
 
 def failures_table(failed: Sequence[Failure], buckets: int) -> Table:
-    """Return the first of these failures as a table, with the bucket that each document belongs to."""
+    """Return the first of these failures as a table, with the bucket of each document."""
     return table(
         [
             {
@@ -376,12 +377,13 @@ def score_chart(scores: Sequence[Mapping[str, Any]]) -> dg.MarkdownMetadataValue
 
 
 def _picture(panel: Panel) -> str:
-    """Return a plot as a Markdown image that carries its data in its address, since the UI takes no other pictures."""
+    """Return a plot as a Markdown image with its data in the address, since the UI accepts no other pictures."""
     return f"![{panel.title}](data:image/svg+xml;base64,{base64.b64encode(figure([panel]).encode()).decode()})"
 
 
 def score_rows(scores: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the same scores as numbers, a row for each run. A metric that was not measured is None."""
+    """Return the golden questions' scores as numbers, with one row for each run. A metric that was not measured is
+    None."""
     return [
         {
             "generation": _schema_name(row),
@@ -398,16 +400,16 @@ def _schema_name(row: Mapping[str, Any]) -> str:
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Return rows that have the same names in the same order as a table of the UI, or the text `none` if there are no
-    rows."""
+    """Return rows as a table of the UI, or the text `none` if there are no rows. All rows must have the same names in
+    the same order."""
     if not rows:
         return dg.MetadataValue.text("none")
     return dg.MetadataValue.table([dg.TableRecord({name: _cell(value) for name, value in row.items()}) for row in rows])
 
 
 def _cell(value: Any) -> str | int | float | bool | None:
-    """Return a value as the UI shows it. Names and messages come from documents, so only their words are kept, made
-    inert and on one line."""
+    """Return a value in the form shown by the UI. Names and messages come from documents, so they are reduced to one
+    line without active content."""
     if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
     return one_line(" ".join(defuse(str(value)).split()))

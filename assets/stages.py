@@ -1,7 +1,6 @@
 """The assets that make the tables of documents, from the listing of sources to vectors and links.
 
-Each runs its stage over the buckets of the step and attaches the stage's report. The work itself is in
-resources/stages, never in an asset.
+Each runs its stage over the buckets of the step and logs the stage's report. The work itself is in resources/stages.
 """
 
 import dagster as dg
@@ -18,11 +17,11 @@ from resources.state.state import State
 
 
 _SHOWN = 50
-"""Rows of a list of files or warnings that the UI shows."""
+"""Most rows of a list of files or warnings that the UI shows."""
 
 
 class ListingConfig(dg.Config):
-    """The known sources to list, by name (all if empty), and whether the run may delete most of a source."""
+    """The sources to list, by name (all if empty), and whether the run may delete most of a source."""
 
     sources: list[str] = []  # noqa: RUF012
     allow_deletions: bool = False
@@ -49,7 +48,7 @@ def raw_documents(context: dg.AssetExecutionContext, config: ListingConfig, stat
 @asset("parquet", "python", group="structure")
 def parsed_elements(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """Parse documents into blocks in reading order (headings, paragraphs, lists, tables, ...), in worker processes
-    under time and memory limits. A document that fails is named; the others go on."""
+    under time and memory limits. Failed documents are listed; the others continue."""
     with restricted_whatever(state):
         report = make(state, "parsed_elements", buckets_of(context))
     restrict(state)
@@ -77,7 +76,7 @@ def structural_chunks(context: dg.AssetExecutionContext, state: dg.ResourceParam
 @asset("parquet", "python", group="chunks")
 @patient
 def packed_chunks(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
-    """Own text of the chunks, as the splitter of `chunking.strategy` puts it together. The default splitter packs
+    """Pack structural chunks into chunks with the splitter of `chunking.strategy`. The default splitter packs
     neighbours of one section up to the token budget, never across a heading."""
     report = make(state, "packed_chunks", buckets_of(context))
     attach(context, report, tokens=histogram(state.table("packed_chunks").column("tokens"), 32))
@@ -86,8 +85,9 @@ def packed_chunks(context: dg.AssetExecutionContext, state: dg.ResourceParam[Sta
 @asset("postgres", "python", group="chunks", reads=["parsed_documents", "packed_chunks"], whole=True, completes=True)
 def corpus_statistics(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """Compute the facts of the whole corpus, and freeze them in the generation before its chunks are made: the
-    embedder, if it is chosen by the documents' languages, and for each language the similarity from which neighbours
-    overlap. When the corpus has grown or shrunk past `publish.drift`, they are computed again, in a new generation."""
+    embedder, if the documents' languages decide it, and for each language the least similarity of neighbours that
+    overlap. When the size of the corpus has changed by more than `publish.drift`, they are computed again, in a new
+    generation."""
     generation = state.ensure_generation()
     frozen = generation.statistics
     log_whole(
@@ -108,8 +108,8 @@ def corpus_statistics(context: dg.AssetExecutionContext, state: dg.ResourceParam
 @asset("parquet", "python", group="chunks", after=["corpus_statistics"])
 @patient
 def chunks(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
-    """Make the chunks that are embedded and retrieved. If neighbours are similar enough, the end of the chunk before
-    goes in front."""
+    """Make the chunks that are embedded and retrieved. If neighbours are similar enough, a chunk begins with the end of
+    the chunk before it."""
     generation = state.ensure_generation()
     report = make(state, "chunks", buckets_of(context))
     overlapped = _share(state.table("chunks").column("has_overlap"))
@@ -126,7 +126,7 @@ def _share(flags: list[bool]) -> float:
 @asset("parquet", "spacy", group="sentences")
 def sentences(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """Split chunks into sentences, with NEXT, PREVIOUS and PART_OF (paragraph, section, chunk, document) as columns.
-    The sentences that the noise rules left out are in a table of their own."""
+    The sentences that the noise rules left out are in a separate table."""
     buckets = buckets_of(context)
     attach(context, make(state, "sentences", buckets), **sentence_counts(state, buckets))
 
@@ -134,7 +134,7 @@ def sentences(context: dg.AssetExecutionContext, state: dg.ResourceParam[State])
 @asset("parquet", "python", group="sentences")
 def abbreviations(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """Find the abbreviations that documents define themselves, such as `property, plant and equipment (PP&E)`. With
-    `query.abbreviations`, a question that says one form also searches for the other."""
+    `query.abbreviations`, a question with one form also searches for the other."""
     attach(context, make(state, "abbreviations", buckets_of(context)))
 
 
@@ -151,7 +151,8 @@ def document_summaries(context: dg.AssetExecutionContext, state: dg.ResourcePara
 
 @asset("parquet", "python", group="enrichment", pool="llm")
 def chunk_contexts(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
-    """Write a sentence or two that place a chunk in its document. They are appended when it is embedded."""
+    """Write one or two sentences that describe a chunk's place in its document. They are appended to the chunk when it
+    is embedded."""
     attach(context, make(state, "chunk_contexts", buckets_of(context)))
 
 

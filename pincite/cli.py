@@ -1,4 +1,4 @@
-"""The `pincite` command. Wires the layers; heavy imports happen inside the commands."""
+"""The `pincite` command, which connects the layers. Heavy imports happen inside the commands."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "run": (status, sources, plan, generations, verify, parse, export_texts, import_vectors, ui, db),
     "improve": (evaluate, golden, explain, links),
 }
-"""Every command, in the groups and the order of the help."""
+"""Every command, in the groups and order of the help."""
 WELCOME = """\
 pincite answers questions from your documents, with the page and place of every claim.
 

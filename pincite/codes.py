@@ -1,4 +1,4 @@
-"""Every code that a user can meet: its meaning and the remedy. docs/reference/codes.md is built from these tables.
+"""The codes that a user can meet, each with its meaning and remedy. docs/reference/codes.md is built from these tables.
 
 The codes of `pincite verify` are in resources/checks/findings.py.
 """
@@ -35,7 +35,7 @@ EXITS: Mapping[int, Told] = {
         "see the code of each; the last good version of a document stays served",
     ),
 }
-"""Exit codes. A process that a signal ended has 128 plus the signal's number, as a shell reports it."""
+"""Exit codes. For a process that a signal ended, a shell reports 128 plus the signal's number."""
 
 _REJECTED: Told = (
     "The language model refuses the request: wrong key, model or parameters, or no credit.",
@@ -326,7 +326,7 @@ ERRORS: Mapping[str, Told] = {
         "install those again, or run `pincite index`, which makes a generation with the present ones",
     ),
 }
-"""Error codes of `{"error": {"code", "message"}}`, of a command that could not do its work."""
+"""Error codes of `{"error": {"code", "message"}}`, from a command that failed."""
 
 _LISTING, _PARSING, _FIGURES = "raw_documents", "parsed_elements", "figure_descriptions"
 _BOUGHT = "figure_descriptions, document_summaries, chunk_contexts"
@@ -447,7 +447,7 @@ FAILURES: Mapping[str, tuple[str, str, str]] = {
         "mend the model, then `pincite index --retry-failed`; or divide the text in the file",
     ),
 }
-"""Codes of failed documents: the stages that a document may fail at, the meaning, and what to do. `pincite parse` uses
+"""Codes of failed documents: the stages at which a document may fail, the meaning, and what to do. `pincite parse` uses
 the codes of `parsed_elements` too."""
 
 SKIPPED: Mapping[str, Told] = {

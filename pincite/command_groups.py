@@ -1,4 +1,4 @@
-"""The frame of the command line: help in groups, options before a command's name, and wrong usage in one line."""
+"""The layout of the command line: help in groups, options before a command's name, and usage errors on one line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pincite.console import PrintableLines, tell
 
 _ANYWHERE = {"--config": True, "--state": True, "--json": False, "-q": False, "--quiet": False, "-v": False,
              "--verbose": False}  # fmt: skip
-"""Options of every command, each with whether a value follows. They may also stand before the command's name."""
+"""Options of every command; the value is true if a value follows the option. They may also come before the command's
+name."""
 _OTHER_WORDS = {
     **dict.fromkeys(("search", "find", "retrieve"), "pincite query"),
     **dict.fromkeys(("add", "build", "import", "ingest", "init", "reindex", "sync", "update"), "pincite index FOLDER"),
@@ -24,7 +25,7 @@ _OTHER_WORDS = {
     "rollback": "pincite generations rollback",
     "version": "pincite --version",
 }
-"""Commands to suggest for words that other programs have for them."""
+"""Words of other programs, each with the command of pincite to suggest for it."""
 
 
 class Commands(click.Group):
@@ -33,7 +34,7 @@ class Commands(click.Group):
     sections: Mapping[str, Sequence[str]] = {}
     """Names of commands by heading, in the order of the help. Others come last, under "others"."""
     welcome = ""
-    """Text to print when no command is named; by default the help."""
+    """Text to print when no command is named; if empty, the help."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args and self.welcome and not ctx.resilient_parsing:
@@ -77,7 +78,7 @@ def _move_options_behind(args: list[str]) -> list[str]:
 
 
 def usage_message(error: click.ClickException) -> str:
-    """Return wrong usage of a command as one line, with what was probably meant and where to read on."""
+    """Return a usage error as one line, with a suggestion for the mistyped word and a pointer to the help."""
     ctx = getattr(error, "ctx", None)
     if ctx is None:
         return _plain(error.format_message())
@@ -110,7 +111,8 @@ def _bounds(kind: object) -> str:
 
 
 def _guess_command(name: str, known: Sequence[str]) -> str:
-    """Return a question for the known name that is nearest. The dashes that all options begin with count nothing."""
+    """Return a question that suggests the known name nearest to a mistyped one. Leading dashes are ignored in the
+    comparison."""
     bare = {each.lstrip("-"): each for each in known}
     near = difflib.get_close_matches(name.lstrip("-"), bare, n=1)
     return f"; did you mean {bare[near[0]]}?" if near else ""

@@ -1,10 +1,9 @@
-"""Bounds on open connections, for every server here: how long one may be idle, how many one address may hold, how much
-memory they take together.
+"""Limits on open connections for every server of pincite: idle time, connections of one address, and memory of all
+connections. uvicorn has no time limit for the head of a request, and counts connections as requests, so idle
+connections would block everybody.
 
-uvicorn has no time limit for the head of a request, and counts connections as if they were requests, so that idle ones
-would shut everybody out. Here a connection is closed when the head of its request is late, when it is idle too long, or
-when its client no longer reads. A new client always gets in: if all places are taken, the address that holds most of
-them gives one up.
+Here a connection is closed if the head of its request is late, if it is idle too long, or if its client stops reading.
+A new client is always accepted: at the limit, the address with the most connections loses one.
 """
 
 from __future__ import annotations
@@ -23,23 +22,24 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 LARGEST_HEAD = 80 << 10
-"""Bytes of a request's line and headers."""
+"""Most bytes of a request's line and headers."""
 SWEEP_SECONDS = 1.0
 LEAST_TAKEN = 16 << 10
-"""Bytes of its answer that a client must take within `ConnectionLimits.stall_seconds`."""
+"""Fewest bytes of an answer that a client must read within `ConnectionLimits.stall_seconds`."""
 FILES_OF_OUR_OWN = 128
 """File descriptors that a server needs besides those of connections."""
 OWNER = "owner"
-"""The peer of a Unix socket, which has no address."""
+"""Name of the peer of a Unix socket, which has no address."""
 
 Phase = Literal["head", "request", "rest", "idle"]
-"""A head is awaited, a request is worked on, the rest of an answered request's body comes, or nothing is awaited."""
+"""The phase of a connection: it waits for the head of a request, works on a request, receives the rest of an answered
+request's body, or is idle."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """`total` connections at once, `each` of them from one address. `held_bytes` bounds the memory of all requests that
-    are not answered yet and of all answers that are not taken yet."""
+    """The limits of connections: `total` at once, and `each` from one address. `held_bytes` bounds the memory of all
+    requests without an answer yet and of all answers that clients have not read yet."""
 
     total: int = 4_096
     each: int = 1_024
@@ -52,8 +52,9 @@ class ConnectionLimits:
 def limits_for(most: int, one_peer: bool = False) -> tuple[ConnectionLimits, int]:
     """Return the limits for at most `most` connections, and the length of the queue of the listening sockets.
 
-    Both fit the process's limit of open files, which is raised as far as allowed. With `one_peer` a proxy may hold all
-    connections."""
+    Both fit the process's limit of open files, which is raised as far as allowed. With `one_peer`, one address (a
+    proxy) may have all connections.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         with suppress(ValueError, OSError):
@@ -67,7 +68,8 @@ def limits_for(most: int, one_peer: bool = False) -> tuple[ConnectionLimits, int
 
 
 def peer_of(client: tuple[Any, ...] | None) -> str:
-    """Return the address that a connection counts for; for IPv6 the /64 network, all of which one customer has."""
+    """Return the address to which a connection counts; for IPv6 the /64 network, since a customer usually has a whole
+    one."""
     if client is None:
         return OWNER
     try:
@@ -83,14 +85,14 @@ def peer_of(client: tuple[Any, ...] | None) -> str:
 
 @dataclass(slots=True)
 class _Peer:
-    """The open connections of one address, and those of them without a request, longest idle first."""
+    """The open connections of one address, and its idle connections, longest idle first."""
 
     open: dict[Connection, None] = field(default_factory=dict)
     idle: dict[Connection, None] = field(default_factory=dict)
 
 
 class Connections:
-    """The open connections of one server. Its `protocol` is what uvicorn takes as `http`."""
+    """The open connections of one server. Its `protocol` is passed to uvicorn as `http`."""
 
     def __init__(self, limits: ConnectionLimits | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self.limits, self.clock = limits or ConnectionLimits(), clock
@@ -108,7 +110,7 @@ class Connections:
     # ------------------------------------------------------------ events of connections
 
     def count_opened(self, connection: Connection) -> None:
-        """Count a connection. If there are too many, close another one, or this one."""
+        """Count a new connection. If there are too many, close another one or this one."""
         limits, own = self.limits, self._peers[connection.peer]
         if len(own.open) >= limits.each:
             if not own.idle:
@@ -131,7 +133,7 @@ class Connections:
             asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._tick)
 
     def note_phase(self, connection: Connection) -> None:
-        """Note that a connection has come into its phase just now."""
+        """Record that a connection has just entered its phase."""
         peer = self._peers.get(connection.peer)
         if peer is None or connection not in peer.open:
             return
@@ -153,7 +155,7 @@ class Connections:
     # ------------------------------------------------------------ closing
 
     def sweep(self) -> None:
-        """Close the connections whose time is over, and the largest while all of them hold too much memory."""
+        """Close connections that are overdue, and the largest ones while all together use too much memory."""
         now = self.clock()
         held: dict[str, int] = defaultdict(int)
         for peer in list(self._peers.values()):
@@ -182,7 +184,7 @@ class Connections:
 
 
 class Connection(H11Protocol):
-    """One connection, with its phase and the time at which it came into it."""
+    """One connection, with its phase and the time at which the phase began."""
 
     book: ClassVar[Connections]
     peer = OWNER
@@ -191,7 +193,7 @@ class Connection(H11Protocol):
     _received = 0
     """Bytes received of the current request."""
     _unsent: tuple[float, int] | None = None
-    """Time of a measurement, and the bytes of an answer that then waited for the client to take them."""
+    """Time of a measurement, and the bytes of an answer that the client had not read then."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -233,7 +235,7 @@ class Connection(H11Protocol):
         return self._received + self.transport.get_write_buffer_size()
 
     def overdue(self, now: float, limits: ConnectionLimits) -> bool:
-        """Return whether the connection is to be closed by now."""
+        """Say whether the connection must be closed now."""
         waiting = self.transport.get_write_buffer_size()
         if not waiting:
             self._unsent = None
@@ -250,18 +252,18 @@ class Connection(H11Protocol):
         return now - self.since >= (limits.idle_seconds if self.phase == "idle" else limits.head_seconds)
 
     def end(self) -> None:
-        """Close the connection; abort it if part of an answer is not sent."""
+        """Close the connection; abort it if part of an answer is still unsent."""
         if self.transport.get_write_buffer_size():
             self.transport.abort()
         else:
             self.transport.close()
 
     def abort(self) -> None:
-        """Close the connection that was just made."""
+        """Abort a connection that was just opened."""
         self.transport.abort()
 
     def _look(self) -> None:
-        """Enter the phase that the last event has led to."""
+        """Enter the phase that follows from the last event."""
         if self.cycle is not None and not self.cycle.response_complete:
             # A pipelined request, whose bytes had come earlier, is in this phase too.
             self._enter("request")

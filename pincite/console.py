@@ -22,7 +22,7 @@ from pipelines.escaped_text import escape_controls, escape_json_controls, one_li
 MOST_LINES = 10
 BY_MODEL = "Written by a language model"
 SHORT_ID = 10
-"""Characters of an id that are shown; `pincite show` will hardly find two ids that begin with them."""
+"""Characters of an id that are shown; two ids with the same first characters are very unlikely."""
 
 
 def wrap(text: str, indent: str = "   ") -> list[str]:
@@ -34,7 +34,7 @@ def wrap(text: str, indent: str = "   ") -> list[str]:
 
 
 def first_of(word: str, items: list[dict[str, Any]]) -> list[str]:
-    """Return a line for each of the first documents, and one that counts the others."""
+    """Return a line for each of the first documents, and one with the number of the others."""
     lines = [f"{word}: {item['source']}/{item['uri']}: {item['message']}" for item in items[:MOST_LINES]]
     return [*lines, f"{word}: {len(items) - MOST_LINES} more, all in --json"] if len(items) > MOST_LINES else lines
 
@@ -43,18 +43,18 @@ def first_of(word: str, items: list[dict[str, Any]]) -> list[str]:
 
 
 CLEAR = "\r\x1b[K"
-"""Control characters that clear the line of a terminal, in which progress may be shown."""
+"""Control characters that clear the current line of a terminal, which may show progress."""
 
 
 class PrintableLines(str):
-    """Text of one or more lines that is safe to print line by line: names in it were already reduced to one line."""
+    """Text of one or more lines that is safe to print: names in it are already reduced to one line."""
 
     heads: tuple[int, ...] = ()
-    """Numbers of the lines that are heads of tables, from 0."""
+    """Numbers of the lines that are table headers, from 0."""
 
 
 def block(lines: Iterable[str]) -> PrintableLines:
-    """Return lines to be printed, or blocks of them, joined below one another."""
+    """Return lines, or blocks of them, joined as one block."""
     shown: list[str] = []
     heads: list[int] = []
     for text in lines:
@@ -79,8 +79,9 @@ def say(text: str) -> None:
 def tell(text: str) -> None:
     """Print one line, or a block, on standard output.
 
-    All output goes through here, `say` or `emit`: names and texts of documents, and messages of other programs, may
-    hold characters that control a terminal, or text that looks like a line of ours."""
+    All output goes through this function, `say` or `emit`: names and texts of documents, and messages of other
+    programs, may contain terminal control characters, or text that imitates pincite's output.
+    """
     _print(text, sys.stdout)
 
 
@@ -93,7 +94,7 @@ def _print(text: str, stream: TextIO) -> None:
 
 
 def colourful(stream: TextIO) -> bool:
-    """Return whether output may have colours: on a terminal, unless NO_COLOR is set (https://no-color.org)."""
+    """Say whether output may have colours: on a terminal, unless NO_COLOR is set (https://no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
@@ -102,7 +103,7 @@ _COLOURS = {
     **dict.fromkeys(("warning", "skipped"), "yellow"),
     **dict.fromkeys(("note", "ok"), "cyan"),
 }
-"""Colours of lines, by their first word. Only that word is coloured."""
+"""Colours by the first word of a line. Only that word is coloured."""
 
 
 def _paint(line: str) -> str:
@@ -132,8 +133,8 @@ def rows(table: Sequence[Sequence[Any]], header: Sequence[str]) -> PrintableLine
 
 
 def run_guarded(in_json: bool, work: Callable[[], int | None], verbose: bool = False) -> None:
-    """Run a command and exit with its code; report an error as one clear line, or as one JSON document. If it is
-    `verbose`, say where the error was raised too."""
+    """Run a command and exit with its code. An error is reported as one line, or as one JSON document; if `verbose`,
+    with the place in the code where it was raised."""
     logging.captureWarnings(True)
     logging.getLogger("py.warnings").setLevel(logging.ERROR)
     try:

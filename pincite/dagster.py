@@ -1,4 +1,5 @@
-"""The definitions of an index, to be merged with those of a project: `dg.Definitions.merge(mine, definitions(...))`."""
+"""The definitions of an index, to merge with those of another Dagster project: `dg.Definitions.merge(mine,
+definitions(...))`."""
 
 from __future__ import annotations
 
@@ -28,14 +29,15 @@ def definitions(
     key_prefix: str | Sequence[str] | None = None,
     group: str | None = None,
 ) -> dg.Definitions:
-    """Return the assets, checks, jobs, schedules, sensors and resources of one index. They name no executor and no
-    `io_manager`, and several of them merge side by side.
+    """Return the assets, checks, jobs, schedules, sensors and resources of one index. They have no executor and no
+    `io_manager`, and those of several indexes can be merged.
 
     `settings` is a settings file; PINCITE_CONFIG and PINCITE_STATE count only if it is left out. `state` is the state
     folder, by default the one in the settings. `key_prefix` and `group` replace those of the settings' section
-    `dagster`. If both leave the prefix out, asset keys have none, and all other names begin with `pincite_`.
+    `dagster`. If neither sets a prefix, asset keys have no prefix, and all other names begin with `pincite_`.
 
-    Raise SettingsError, and ForeignPackageError if another package has the name of one of pincite's."""
+    Raise SettingsError, and ForeignPackageError if another package has the name of a package of pincite.
+    """
     origin = Path(settings).expanduser().resolve() if isinstance(settings, str | Path) else settings
     place = str(Path(state).expanduser().resolve()) if state is not None else None
     given = {"key_prefix": key_prefix, "group": group}

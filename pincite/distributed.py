@@ -1,4 +1,4 @@
-"""`pincite index --distributed`: a backfill that Dagster's daemon runs elsewhere, followed until it ends."""
+"""`pincite index --distributed`: a backfill that Dagster's daemon runs on other machines, followed until it ends."""
 
 from __future__ import annotations
 
@@ -48,21 +48,22 @@ T = TypeVar("T")
 
 LOOK_SECONDS = 1.0
 STILL_SECONDS = 60.0
-"""Seconds without any change after which the user gets a notice."""
+"""Seconds without any change until the user gets a notice."""
 RETRY_SECONDS = 20.0
-"""Seconds in which Dagster decides on another attempt at a failed run and begins it: it looks every five."""
+"""Seconds for Dagster to decide on another attempt at a failed run and to begin it; it looks every five."""
 LOST_SECONDS = 60.0
-"""Seconds without any run after which an attempt that Dagster announced counts as lost: it begins one within ten."""
+"""Seconds without any run until an announced attempt counts as lost; Dagster begins one within ten."""
 SIGN_SECONDS = 120.0
-"""Seconds after which a sign of life is old. A daemon gives one every 30; its machine's clock may differ from ours."""
+"""Seconds after which a daemon's heartbeat is old. A daemon sends one every 30, and its machine's clock may differ."""
 _PATIENCE = 300.0
-"""Seconds for which a storage may fail to answer before its error is raised."""
+"""Seconds for which a storage may fail to answer until its error is raised."""
 
 
 def require_daemon(instance: DagsterInstance, tell: Callable[[str], None], wait: float = 45.0) -> None:
     """Raise IndexStateError (`no_daemon`) if no daemon would start the runs.
 
-    An old sign of life may come from a machine whose clock is wrong, so the next sign is awaited."""
+    An old heartbeat may come from a machine with a wrong clock, so this waits for the next one.
+    """
     from resources.dagster_instance.backfills import last_signs
 
     first, told = last_signs(instance), False
@@ -75,7 +76,7 @@ def require_daemon(instance: DagsterInstance, tell: Callable[[str], None], wait:
             time.sleep(LOOK_SECONDS)
             continue
         raise IndexStateError(
-            f"Dagster's daemon is not there ({_daemons_text(silent)}), so nobody would start the runs; start "
+            f"Dagster's daemon is not running ({_daemons_text(silent)}), so no run would start; start "
             "`dagster-daemon run` with the DAGSTER_HOME and workspace of the workers, or `pincite ui`",
             "no_daemon",
         )
@@ -107,8 +108,8 @@ class Watch:
         self._moved, self._still = clock(), False
 
     def to_the_end(self) -> Backfill | None:
-        """Return the backfill once it has ended, and if runs failed once all runs have; None if it is no longer
-        stored."""
+        """Wait for the backfill to end, and if runs failed for all runs to end; return the backfill, or None if it is
+        no longer stored."""
         from resources.dagster_instance.backfills import backfill_of
 
         while True:
@@ -121,7 +122,7 @@ class Watch:
             time.sleep(LOOK_SECONDS)
 
     def _give_up_lost(self, runs: Sequence[BackfillRun]) -> None:
-        """Let Dagster close a backfill that would wait forever for attempts which nobody will make."""
+        """Let Dagster close a backfill that would wait forever for attempts that never start."""
         from resources.dagster_instance.backfills import give_up, lost_retries
 
         if self._clock() - self._moved < LOST_SECONDS:
@@ -131,14 +132,15 @@ class Watch:
             self._tell(f"Dagster said that it would try run {run.run_id[:8]} again and has not; not waiting for it")
 
     def _goes_on(self, runs: Sequence[BackfillRun]) -> bool:
-        """Say whether runs of a closed backfill may still make something."""
+        """Say whether runs of a closed backfill may still produce results."""
         from resources.dagster_instance.backfills import not_tried_again
 
         awaited = any(run.will_retry is not False for run in not_tried_again(runs))
         return any(not run.is_ended for run in runs) or (awaited and self._clock() - self._moved < RETRY_SECONDS)
 
     def _patient(self, ask: Callable[[], T]) -> T:
-        """Return a storage's answer. It may be away for minutes: the work needs neither this process nor its answer."""
+        """Return a storage's answer. Wait if the storage is away for minutes, since the runs do not depend on this
+        process."""
         from sqlalchemy.exc import SQLAlchemyError
 
         began, told = self._clock(), False
@@ -149,12 +151,12 @@ class Watch:
                 if self._clock() - began > _PATIENCE:
                     raise
                 if not told:
-                    self._tell(f"a storage does not answer ({type(error).__name__}); asking again, the work goes on")
+                    self._tell(f"a storage does not answer ({type(error).__name__}); asking again; the work continues")
                     told = True
                 time.sleep(LOOK_SECONDS)
 
     def look(self) -> Sequence[BackfillRun]:
-        """Report what changed since the last look, and return the runs."""
+        """Report changes since the last look, and return the runs."""
         from resources.dagster_instance.backfills import runs_of
 
         runs = runs_of(self._instance, self._id)
@@ -184,7 +186,7 @@ class Watch:
         return run.status.value.lower()
 
     def _say_still(self, runs: Sequence[BackfillRun]) -> None:
-        """Report once if no run began or ended for long, and none is in progress."""
+        """Report once if no run has begun or ended for a long time and none is in progress."""
         if any(not (run.is_ended or run.waiting) for run in runs):
             self._moved, self._still = self._clock(), False
         since = self._clock() - self._moved
@@ -202,10 +204,12 @@ class Watch:
             )
         else:
             why = "Dagster's daemon makes no runs: see its log, and that it serves the code location of pincite"
-        self._tell(f"nothing goes on for {lasting(since)}: {why}. Going on to wait; Ctrl-C leaves it to the workers")
+        self._tell(
+            f"no run has changed for {lasting(since)}: {why}. Still waiting; Ctrl-C leaves the work to the workers"
+        )
 
     def _say_progress(self, rows: Sequence[LaunchedRun]) -> None:
-        """Report how far the runs at the earliest stage are."""
+        """Report the progress of the runs at the earliest stage."""
         at: Mapping[str, list[LaunchedRun]] = defaultdict(list)
         for row in rows:
             if row.stage:
@@ -236,27 +240,27 @@ def _of_buckets(row: LaunchedRun | None) -> str:
 
 
 Tell = Callable[[str], None]
-"""A function that takes a line for people."""
+"""A function that takes a line to show to people."""
 
 _LOCK_SECONDS = 15.0
-"""Seconds to wait for the lock: longer than another machine takes from listing its sources to asking for a backfill."""
+"""Seconds to wait for the lock: longer than another machine needs to list its sources and request a backfill."""
 _INDEX = "pincite/key_prefix"
-"""Name of the tag of a backfill that holds the key prefix of its index, if it has one."""
+"""Name of the backfill tag with the key prefix of its index, if any."""
 _AGAIN = 5
-"""Most backfills that may continue one that Dagster closed early."""
+"""Most backfills that may continue one that Dagster closed too early."""
 _SURE = frozenset({"deletion_guard", "overlap", "source_moved"})
-"""Codes of a source's errors that every machine would meet which lists it."""
+"""Codes of a source's errors that every machine listing the source would get."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """A backfill, what was served before it, and a note for a user who follows one that was in progress already."""
+    """A backfill, the generation served before it, and a note for a user who joined one already in progress."""
 
     id: str
     served: Served
     note: str = ""
     earlier: tuple[str, ...] = ()
-    """Ids of the backfills that this one continues, since Dagster closed them early."""
+    """Ids of the backfills that this one continues, because Dagster closed them too early."""
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -272,11 +276,12 @@ def update_distributed(
     progress: Callable[[str, int, int], None] = silent,
     tell: Tell = lambda line: None,
 ) -> dict[str, Any]:
-    """Do the work of update_index() on the machines where Dagster launches runs, and follow them to their end. Return
-    the JSON of `pincite index --distributed`. `tell` receives lines about the runs.
+    """Do the work of update_index() in runs that Dagster launches on other machines, and follow the runs to their end.
+    Return the JSON of `pincite index --distributed`. `tell` receives lines about the runs.
 
     Raise PinciteError as update_index() does, and IndexStateError `no_instance`, `no_daemon`, `busy`, `cancelled` or
-    `backfill_failed`; if a run failed, the run's own error. Interrupted means that the work goes on."""
+    `backfill_failed`; if a run failed, the run's own error. Interrupted means that the work continues.
+    """
     from resources.dagster_instance.run_history import workers_history
 
     started, project = time.perf_counter(), project_at(place)
@@ -298,9 +303,11 @@ def update_distributed(
 def _follow(
     state: State, instance: DagsterInstance, begun: _Begun, progress: Callable[[str, int, int], None], tell: Tell
 ) -> tuple[_Begun, Backfill | None]:
-    """Follow a backfill to its end, and if Dagster closed it early the one that continues it; return the last of them.
+    """Follow a backfill to its end, and also the ones that continue it if Dagster closed it too early; return the last
+    one.
 
-    Raises Interrupted."""
+    Raises Interrupted.
+    """
     from resources.dagster_instance.backfills import closed_early, runs_of
 
     while True:
@@ -320,9 +327,10 @@ def _follow(
 
 
 def _next(state: State, instance: DagsterInstance, asked: RunRequest, tell: Tell) -> str:
-    """Return the id of the backfill that goes on. Another follower may have begun it.
+    """Return the id of the backfill that continues.
 
-    Raises IndexStateError (`busy`)."""
+    Another follower may have begun it. Raises IndexStateError (`busy`).
+    """
     with state.database.exclusive("index", _LOCK_SECONDS, tell):
         if begun := _attach(state, instance, asked, tell):
             return begun.id
@@ -334,7 +342,7 @@ def _next(state: State, instance: DagsterInstance, asked: RunRequest, tell: Tell
 
 @dataclass(frozen=True, slots=True)
 class _Nothing:
-    """The finding that there is nothing to do: a new run would make what the last one left."""
+    """The finding that there is nothing to do: a new run would give the same result as the last one."""
 
     up_to_date: PublishResult
     served: Served
@@ -375,15 +383,16 @@ def _start(state: State, instance: DagsterInstance, asked: RunRequest) -> str:
 
 
 def _index_tag(state: State) -> dict[str, str]:
-    """Return the tag that tells the backfills of several indexes in one instance from each other."""
+    """Return the tag that separates the backfills of several indexes in one Dagster instance."""
     prefix = "/".join(state.settings.dagster.key_prefix)
     return {_INDEX: prefix} if prefix else {}
 
 
 def _attach(state: State, instance: DagsterInstance, asked: RunRequest, tell: Tell) -> _Begun | None:
-    """Return the backfill in progress if it does what would be asked for here, None if there is no backfill.
+    """Return the backfill in progress if it does the requested work; return None if no backfill is in progress.
 
-    Raises IndexStateError (`busy`) if it does something else."""
+    Raises IndexStateError (`busy`) if it does other work.
+    """
     from resources.dagster_instance.backfills import under_way
 
     wanted = _index_tag(state).get(_INDEX)
@@ -403,9 +412,10 @@ def _attach(state: State, instance: DagsterInstance, asked: RunRequest, tell: Te
 
 
 def _up_to_date(state: State, allow_deletions: bool, tell: Tell) -> PublishResult | None:
-    """Return what the last run left if this machine sees that nothing changed, else None.
+    """Return the result of the last run if this machine finds no change, else None.
 
-    Raises SourceError if it sees an error at which every run would stop."""
+    Raises SourceError for an error that would stop every run.
+    """
     state.run.report_start("listing the sources")
     with restricted_whatever(state):
         try:
@@ -439,7 +449,7 @@ def _result(
         raise error
     elif not records:
         raise IndexStateError(
-            f"backfill {begun.id} is done, but its runs told nothing in this database: the code location of Dagster's "
+            f"backfill {begun.id} is done, but its runs wrote nothing to this database: the code location of Dagster's "
             "daemon has another `database` in its settings; give all machines the same",
             "other_settings",
         )
@@ -453,20 +463,18 @@ def _result(
 def _error(
     instance: DagsterInstance, backfill_id: str, seen: Backfill | None, runs: Sequence[BackfillRun], run: Run
 ) -> PinciteError | None:
-    """Return why the work did not finish: Waiting if that is no fault, None if it did finish."""
+    """Return the error for unfinished work: Waiting if the work only has to wait, None if it finished."""
     from resources.dagster_instance.backfills import failed_for_good, not_tried_again
 
-    kept = "what was committed is kept, and `pincite index --distributed` goes on from there"
+    kept = "committed work is kept, and `pincite index --distributed` continues from it"
     if seen is None:
-        return IndexStateError(
-            f"backfill {backfill_id} is not in Dagster's storage any more; {kept}", "backfill_failed"
-        )
+        return IndexStateError(f"backfill {backfill_id} is no longer in Dagster's storage; {kept}", "backfill_failed")
     if seen.is_cancelled:
         return IndexStateError(f"backfill {backfill_id} was cancelled in Dagster; {kept}", "cancelled")
     if seen.is_broken:
         return IndexStateError(
-            f"Dagster could not go on with backfill {backfill_id}: {seen.error or 'it does not say why'}; see that the "
-            "code location that its daemon serves is up, and was loaded with the settings of this machine",
+            f"Dagster could not continue backfill {backfill_id}: {seen.error or 'no reason is given'}; check "
+            "that the daemon's code location is running, and was loaded with the settings of this machine",
             "backfill_failed",
         )
     if not seen.is_failed:
@@ -494,7 +502,7 @@ def _goes_on(instance: DagsterInstance, backfill_id: str) -> str:
     except SQLAlchemyError:
         ended = False
     if ended:
-        return f"backfill {backfill_id} has ended; `pincite index --distributed` goes on from what it made"
+        return f"backfill {backfill_id} has ended; `pincite index --distributed` continues from its results"
     return (
         f"the workers go on with it (backfill {backfill_id}); `pincite index --distributed` follows it again, and "
         "Dagster's UI cancels it, under Runs, Backfills"

@@ -1,8 +1,8 @@
-"""The check that pincite's packages, which have general names, are not hidden by others in its environment.
+"""The check that no other package in the environment hides the packages of pincite, which have general names.
 
-Its layers import one another as `assets`, `pipelines` and `resources`. If another package of such a name is found
-first, its code would run in place of ours, so each is located before any is imported. This module imports only modules
-that Python has loaded at its start, since the current folder may still be on the path.
+The layers import one another as `assets`, `pipelines` and `resources`. If another package with one of these names is
+found first, its code would run instead, so each package is located before any is imported. This module imports only
+modules that Python has loaded at its start, since the current folder may still be on the path.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ REMEDY = "give pincite an environment of its own: `uv tool install pincite`, `pi
 
 
 class ForeignPackageError(ImportError):
-    """The error that another package has the name of a layer and is found first."""
+    """The error that another package with the name of a layer is found first."""
 
 
 RUN_TMPDIR = "PINCITE_RUN_TMPDIR"
-"""The variable with the user's folder of temporary files, where the code server has another for its sockets; empty for
-none."""
+"""Environment variable with the user's folder of temporary files, since the code server uses another for its sockets;
+empty if the user set none."""
 
 
 def restore_temporary_folder() -> None:
-    """Let runs put temporary files where the user wants them."""
+    """Restore the user's folder of temporary files for runs."""
     former = os.environ.pop(RUN_TMPDIR, None)
     if former is None:
         return
@@ -37,7 +37,7 @@ def restore_temporary_folder() -> None:
 
 
 def require_own() -> None:
-    """Raise ForeignPackageError, of one line, if a layer that would be imported is not the one beside pincite."""
+    """Raise ForeignPackageError, with one line, if a layer would be imported from elsewhere than beside pincite."""
     here = os.path.dirname(sys.modules["pincite"].__path__[0])
     for name in LAYERS:
         found = _file(name)
@@ -47,7 +47,8 @@ def require_own() -> None:
 
 
 def _file(name: str) -> str | None:
-    """Return the file that an import would run, without running it; None if it has no file, as a plain folder has."""
+    """Return the file that an import would run, without running it; return None if there is no file, as for a plain
+    folder."""
     if name in sys.modules:
         spec = sys.modules[name].__spec__
     else:

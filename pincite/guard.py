@@ -1,14 +1,14 @@
-"""The guard before every server of pincite: whether a request may be answered, and for whom.
+"""The guard in front of every server of pincite, which decides whether a request may be answered, and for whom.
 
 `pincite serve` and the webserver of `pincite ui` make the same checks in the same order: the host that a request names,
-its size, who asks, the page that it comes from, and what it may change. The guard of each says only where its rules
-differ. Another site's name may lead to this address, and another site's page may send a request with the cookies that
-the browser keeps for us.
+its size, who asks, the page that it comes from, and what it may change. Each server's guard only adds its differences.
+Attacks to stop: another site's host name may point to this address, and another site's page may send a request with the
+browser's cookies for this server.
 
-    <state>/tokens.json      {"NAME": {"sha256", "groups", "operator", "created"}}
+<state>/tokens.json      {"NAME": {"sha256", "groups", "operator", "created"}}
 
-The file holds hashes, never a token. A token has 256 random bits, so its plain SHA-256 reveals nothing about it. A file
-that cannot be read lets nobody in.
+The file holds hashes, never a token. A token has 256 random bits, so its plain SHA-256 reveals nothing about it. If the
+file cannot be read, nobody has access.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _HASH = re.compile("[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """The asker that a token stands for. `operator` sees the names of failed documents; `created` is ISO 8601."""
+    """The owner of a token. An `operator` sees the names of failed documents; `created` is in ISO 8601 form."""
 
     sha256: str
     groups: tuple[str, ...]
@@ -67,14 +67,14 @@ class Token:
 
 
 class TokenFile:
-    """The tokens of one state, read again when their file was replaced or changed."""
+    """The tokens of one state, read again when their file changes."""
 
     def __init__(self, state: Path) -> None:
         self._state, self._file = state, state / FILE
         self._read: tuple[tuple[int, ...], dict[str, Token]] | None = None
 
     def all(self) -> Mapping[str, Token]:
-        """Return the tokens by name. Raises SettingsError naming the file if it does not hold tokens."""
+        """Return the tokens by name. Raises SettingsError naming the file if it is not a file of tokens."""
         try:
             found = self._file.stat()
         except FileNotFoundError:
@@ -87,7 +87,7 @@ class TokenFile:
         return self._read[1]
 
     def who(self, given: str) -> tuple[str, Token] | None:
-        """Return the name that a token was made for, and its entry; None if nobody has it. Raises SettingsError."""
+        """Return the name and the entry of a token, or None if the token is unknown. Raises SettingsError."""
         held = hashlib.sha256(given.encode("utf-8", "surrogateescape")).hexdigest()
         found = None
         for name, token in self.all().items():  # all of them, so that the time taken reveals nothing
@@ -96,16 +96,16 @@ class TokenFile:
         return found
 
     def add(self, name: str, groups: tuple[str, ...], operator: bool) -> str:
-        """Return a new token, which nobody can see again. Raises UsageError, IndexStateError `name_taken`."""
+        """Return a new token, which cannot be shown again. Raises UsageError, IndexStateError `name_taken`."""
         if not name.strip() or len(name) > LONGEST_NAME or one_line(name) != name:
-            raise UsageError(f"{name!a} is no name for who asks; give up to {LONGEST_NAME} printable characters")
+            raise UsageError(f"{name!a} is not a valid name; give up to {LONGEST_NAME} printable characters")
         token = PREFIX + secrets.token_urlsafe(32)
         made = Token(hashlib.sha256(token.encode()).hexdigest(), groups, operator,
                      datetime.now(UTC).isoformat(timespec="seconds"))  # fmt: skip
         with self._changing() as tokens:
             if name in tokens:
                 raise IndexStateError(
-                    f"{name} has a token already; take it away first: `pincite tokens remove {name}`", "name_taken"
+                    f"{name} already has a token; remove it first: `pincite tokens remove {name}`", "name_taken"
                 )
             tokens[name] = made
         return token
@@ -114,11 +114,11 @@ class TokenFile:
         """Remove the token of a name. Raises IndexStateError `unknown_name`."""
         with self._changing() as tokens:
             if tokens.pop(name, None) is None:
-                raise IndexStateError(f"no token has the name {name!a}; see `pincite tokens list`", "unknown_name")
+                raise IndexStateError(f"{name!a} has no token; see `pincite tokens list`", "unknown_name")
 
     @contextmanager
     def _changing(self) -> Iterator[dict[str, Token]]:
-        """Yield the tokens, and write them back whole if the block ends well; one process at a time does so."""
+        """Yield the tokens, and write all of them back if the block succeeds; only one process at a time does so."""
         with private(self._state), (self._state / f"{FILE}.lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             tokens = dict(self.all())
@@ -147,8 +147,8 @@ class TokenFile:
 
     def _no_tokens(self, error: Exception) -> SettingsError:
         return SettingsError(
-            f"{self._file}: it is not what `pincite tokens` writes ({error}), so nobody is let in; mend it, or "
-            "delete it and add the tokens anew"
+            f"{self._file}: the file is not in the form of `pincite tokens` ({error}), so nobody has access; repair "
+            "it, or delete it and add the tokens again"
         )
 
 
@@ -180,9 +180,9 @@ _SHORTEST_SECRET = 16
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """The identity of who asks, from a secret or a trusted proxy and never from a parameter; `name` is "" if nobody is
-    named. An `operator` sees the names of failed documents. A page of another site may cause the requests of one who
-    asks `by_cookie`."""
+    """The identity of an asker, from a secret or a trusted proxy and never from a parameter; `name` is "" if
+    unknown. An `operator` sees the names of failed documents. `by_cookie` marks requests that a page of another site
+    may cause."""
 
     name: str = ""
     groups: tuple[str, ...] = ()
@@ -191,16 +191,16 @@ class Asker:
 
 
 class Access(Protocol):
-    """A way to identify who asks. `signs_in` says whether people have something to type that lets them in."""
+    """A way to identify askers. `signs_in` says whether people sign in by typing a secret."""
 
     signs_in: bool
 
     def who(self, asked: HTTPConnection) -> Asker | None:
-        """Return who a request comes from; None if it is not let in."""
+        """Return the asker of a request, or None if the request has no access."""
 
 
 class Anybody:
-    """Access under `serve.auth: none`: anybody who reaches loopback, for public documents."""
+    """Access under `serve.auth: none`: anybody on this machine (loopback), for public documents."""
 
     signs_in = False
 
@@ -231,18 +231,19 @@ class ByToken:
         return Asker(name, entry.groups, entry.operator or self._operators in entry.groups, by_cookie)
 
     def remember(self, answer: Response, token: str, secure: bool) -> None:
-        """Leave the token itself as a cookie, so that removing it ends all of its sessions."""
+        """Set the token itself as the cookie, so that removing the token ends all its sessions."""
         answer.set_cookie(COOKIE, token, httponly=True, samesite="strict", secure=secure, path="/")
 
 
 class ByProxy:
-    """Access under `serve.auth: proxy`: names and groups from headers of a proxy that knows the secret. No groups
-    header means no groups; a missing user, or a header that is sent twice or malformed, lets nobody in."""
+    """Access under `serve.auth: proxy`: names and groups from headers of a proxy that knows the secret. A missing
+    groups header means no groups. A request is refused if its user header is missing, or a header is repeated or
+    malformed."""
 
     signs_in = False
 
     def __init__(self, settings: ServeSettings, secret: str) -> None:
-        """Take the settings and the secret. Raise SettingsError if no header could have it."""
+        """Take the settings and the secret. Raise SettingsError if no header could contain the secret."""
         self._proxy, self._operators = settings.proxy, settings.operators
         try:
             self._secret = secret.encode()
@@ -267,7 +268,7 @@ class ByProxy:
 
 
 class ByPrintedToken:
-    """Access to `pincite ui`: the token of the address that it prints, or the cookie that it is exchanged for."""
+    """Access to `pincite ui`: the token in the printed address, or the cookie that replaces it."""
 
     signs_in = True
 
@@ -282,7 +283,7 @@ class ByPrintedToken:
         return Asker(by_cookie=not by_token)
 
     def has(self, *given: str) -> bool:
-        """Say whether the one value that was given is the token."""
+        """Say whether the given value is the token."""
         return len(given) == 1 and _same(self._token.encode(), given[0])
 
     def remember(self, answer: Response) -> None:
@@ -290,12 +291,12 @@ class ByPrintedToken:
 
 
 def _same(secret: bytes, given: str) -> bool:
-    """Say whether a secret is the one that was given, in a time that reveals nothing about it."""
+    """Say whether the given value is the secret, in a time that reveals nothing about the secret."""
     return hmac.compare_digest(secret, given.encode("utf-8", "replace"))
 
 
 def _only(asked: HTTPConnection, header: str) -> str | None:
-    """Return the value of a header, "" if it is absent; None if it was sent twice or is not UTF-8."""
+    """Return the value of a header, or "" if it is missing; return None if it is repeated or not UTF-8."""
     values: Sequence[str] = asked.headers.getlist(header)
     if len(values) > 1:
         return None
@@ -306,7 +307,7 @@ def _only(asked: HTTPConnection, header: str) -> str | None:
 
 
 def access_of(project: Project) -> Access:
-    """Return the access that the settings ask for. Raises SettingsError naming the setting and the remedy."""
+    """Return the access that the settings define. Raises SettingsError naming the setting and the remedy."""
     settings = project.settings.serve
     if settings.auth == "none":
         return Anybody()
@@ -321,7 +322,7 @@ def access_of(project: Project) -> Access:
     if len(secret) < _SHORTEST_SECRET:
         raise SettingsError(
             f"serve.auth is proxy, and the environment variable {settings.proxy.secret_env} "
-            f"(serve.proxy.secret_env) has no secret of at least {_SHORTEST_SECRET} characters; set it here and have "
+            f"(serve.proxy.secret_env) holds no secret of at least {_SHORTEST_SECRET} characters; set it here and have "
             f"the proxy send it as {settings.proxy.secret_header}"
         )
     return ByProxy(settings, secret)
@@ -335,12 +336,13 @@ SAFE = frozenset({"GET", "HEAD"})
 
 
 def names_of(names: Collection[str]) -> frozenset[str]:
-    """Return host names in the form in which they are compared, with those of loopback."""
+    """Return host names, and those of loopback, in the form used for comparison."""
     return LOOPBACK | {name.lower().rstrip(".") for name in names}
 
 
 def is_named(hosts: list[str], names: Collection[str], any_address: bool = False) -> bool:
-    """Say whether a request's one Host is among the names, or is any IP address if `any_address` is listened on."""
+    """Say whether a request has one Host header that is among the names, or is an IP address if the server listens on
+    `any_address`."""
     if len(hosts) != 1:
         return False
     try:
@@ -351,10 +353,11 @@ def is_named(hosts: list[str], names: Collection[str], any_address: bool = False
 
 
 def of_our_pages(asked: HTTPConnection, method: str, by_cookie: bool) -> bool:
-    """Say whether a request comes from no page of another site, or of another port.
+    """Say whether a request does not come from a page of another site or port, according to the headers Origin and
+    Sec-Fetch-Site.
 
-    Browsers say so in Origin and Sec-Fetch-Site. A request with our cookie that has neither header may change
-    nothing."""
+    A request with the cookie and neither header must not change anything.
+    """
     origins, site = asked.headers.getlist("origin"), asked.headers.get("sec-fetch-site")
     if any(_site(origin) != asked.headers["host"].lower() for origin in origins):
         return False
@@ -365,9 +368,10 @@ def of_our_pages(asked: HTTPConnection, method: str, by_cookie: bool) -> bool:
 
 
 def is_json(asked: HTTPConnection) -> bool:
-    """Return whether a request names its body as JSON, by one header.
+    """Say whether a request's single Content-Type is JSON.
 
-    A browser sends such a body to another site only after it has asked for leave by OPTIONS, which is never given."""
+    A browser sends such a body to another site only after a preflight request by OPTIONS, which is never granted.
+    """
     kinds = asked.headers.getlist("content-type")
     return len(kinds) == 1 and kinds[0].partition(";")[0].strip(" \t").lower() == "application/json"
 
@@ -380,12 +384,12 @@ def _site(origin: str) -> str | None:
 
 
 def inside_site(path: str) -> str:
-    """Return the path if it lies on this site, else the front page's."""
+    """Return the path if it is on this site, else the path of the front page."""
     return path if path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable() else "/"
 
 
 def _with_headers(send: Send, headers: Mapping[str, str]) -> Send:
-    """Return a `send` that sets these headers on every answer, in place of those that it had."""
+    """Return a `send` that sets these headers on every answer, replacing previous values."""
 
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -409,9 +413,9 @@ def _is_address(name: str) -> bool:
 
 
 class Guard(ABC):
-    """The gate that lets requests through to `app`, with `scope["state"]["asker"]`. `names` are hosts that it is
-    reached by, besides loopback; `any_address` says that it listens on all addresses of the machine, so that any
-    number may be one of them. Everything that a server's own guard does not loosen stays closed."""
+    """The gate that lets requests through to `app`, with `scope["state"]["asker"]`. `names` are the host names of the
+    server, besides loopback; `any_address` says that it listens on all addresses of the machine, so any IP address is
+    valid. Everything is refused unless a server's own guard allows it."""
 
     headers: ClassVar[Mapping[str, str]]
     """Headers of every answer."""
@@ -439,7 +443,7 @@ class Guard(ABC):
             await self._app(scope, _bound_body(receive) if self.bounds_body else receive, sent)
 
     def _answer(self, asked: HTTPConnection, method: str) -> Response | None:
-        """Return the answer in the app's place; None if the app may answer itself."""
+        """Return the guard's own answer, or None if the request may go to the app."""
         state = asked.scope.setdefault("state", {})
         if self.by_owner(asked):
             state["asker"], state["owner"] = Asker("owner", (), True), True
@@ -466,32 +470,32 @@ class Guard(ABC):
         return False
 
     def is_open(self, path: str) -> bool:
-        """Say whether a path is answered although nobody is known to ask."""
+        """Say whether a path is answered without a known asker."""
         return False
 
     @abstractmethod
     def before_asker(self, asked: HTTPConnection, method: str) -> Response | None:
-        """Return the answer to a request that does not depend on who asks; None if there is no such answer."""
+        """Return the answer to a request that does not depend on the asker, or None."""
 
     @abstractmethod
     def needs_origin(self, asked: HTTPConnection, asker: Asker | None) -> bool:
-        """Say whether a request that changes something has to name a page of ours as its origin."""
+        """Say whether a request that changes something needs an Origin header of this site."""
 
     @abstractmethod
     def refuse(self, asked: HTTPConnection, method: str, asker: Asker) -> Response | None:
-        """Return the refusal of a request that nobody may make in this way; None if it may be made."""
+        """Return the refusal of a request that no asker may make in this way, or None."""
 
     @abstractmethod
     def stranger(self, asked: HTTPConnection) -> Response:
-        """Return the answer to a request of nobody who is known."""
+        """Return the answer to a request without a known asker."""
 
     @abstractmethod
     def refusal(self, status: int, code: str, asked: HTTPConnection) -> Response:
-        """Return a refusal in the form that this server's clients read."""
+        """Return a refusal in the format of this server's clients."""
 
 
 def asker_of(asked: HTTPConnection) -> Asker:
-    """Return who asks. Raises HTTPException 401 if nobody was let in, whichever way the request came here."""
+    """Return the asker. Raises HTTPException 401 if the request has no access, over HTTP and WebSocket alike."""
     found = asked.scope.get("state", {}).get("asker")
     if not isinstance(found, Asker):
         raise HTTPException(401, "nobody is signed in")
@@ -499,12 +503,12 @@ def asker_of(asked: HTTPConnection) -> Asker:
 
 
 def is_owner(asked: HTTPConnection) -> bool:
-    """Say whether the state's owner asks, by the state's own socket."""
+    """Say whether the request comes from the state's owner, over the state's own socket."""
     return asked.scope.get("state", {}).get("owner") is True
 
 
 def counted_as(asked: HTTPConnection) -> str:
-    """Return the name under which requests are counted: of a person or program, else of an address."""
+    """Return the name under which requests are counted: of a person or program, or else of an address."""
     if is_owner(asked):
         return OWNER
     asker = asked.scope.get("state", {}).get("asker")
@@ -519,7 +523,7 @@ MOST_QUERY = 64 << 10
 BODY_SECONDS = 20.0
 OPEN, OPEN_BELOW = frozenset({"/health", "/login"}), "/static/"
 FOR_PROGRAMS = ("/api/", "/v1/", "/mcp")
-"""Prefixes of the paths that programs ask, and that take JSON."""
+"""Prefixes of the paths for programs, whose requests have JSON bodies."""
 _SERVE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; img-src 'self'; style-src 'self'; script-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -545,8 +549,8 @@ _NOBODY = {
 
 
 class ServeGuard(Guard):
-    """The guard of `pincite serve`. A request by the state's own socket is its owner's, who may read the state anyway.
-    Paths for programs take JSON, which stands for an origin of ours."""
+    """The guard of `pincite serve`. A request over the state's own socket comes from its owner, who may read the state
+    anyway. Paths for programs accept only JSON, which replaces the check of the origin."""
 
     headers = _SERVE_HEADERS
 
@@ -591,7 +595,7 @@ class ServeGuard(Guard):
 
 
 def by_socket(scope: Scope) -> bool:
-    """Say whether a request came by a Unix socket: its server has a path and no port."""
+    """Say whether a request came over a Unix socket: its server then has a path and no port."""
     server = scope.get("server")
     return server is not None and server[1] is None and str(server[0]).startswith("/")
 
@@ -602,12 +606,12 @@ def error(status: int, code: str, message: str) -> Response:
 
 
 def no_text(char: str) -> str:
-    """Return the message about a character that no text may hold."""
+    """Return the message about a character that is not allowed in a text."""
     return f"the request holds the character U+{ord(char):04X}, which cannot stand in a text; send it without"
 
 
 def _bound_body(receive: Receive) -> Receive:
-    """Return a `receive` that bounds the size of a body and the seconds it takes. Raises HTTPException 408 and 413."""
+    """Return a `receive` that limits the size and the time of a body. Raises HTTPException 408 and 413."""
     total, ended, until = 0, False, asyncio.get_running_loop().time() + BODY_SECONDS
 
     async def receive_bounded() -> Message:
@@ -652,8 +656,8 @@ _UI_PAGE = """<!doctype html><meta charset="utf-8"><title>pincite</title>
 
 
 class UiGuard(Guard):
-    """The guard of `pincite ui` before Dagster's webserver, which lets everybody in. A GET changes nothing, and neither
-    does any request except GraphQL's own."""
+    """The guard of `pincite ui` in front of Dagster's webserver, which has no access control. Only GraphQL requests by
+    POST can change anything."""
 
     bounds_body = False
     serves_websockets = True
@@ -666,7 +670,7 @@ class UiGuard(Guard):
         super().__init__(app, self._printed, names, any_address)
 
     def before_asker(self, asked: HTTPConnection, method: str) -> Response | None:
-        """Exchange the token of the address for a cookie, and lead to the same page without it."""
+        """Exchange the token in the address for a cookie, and redirect to the same page without the token."""
         if method not in SAFE or "token" not in asked.query_params:
             return None
         query = parse_qsl(asked.scope["query_string"].decode("latin-1"), keep_blank_values=True)
@@ -682,7 +686,7 @@ class UiGuard(Guard):
         return asker is None or asker.by_cookie
 
     def refuse(self, asked: HTTPConnection, method: str, asker: Asker) -> Response | None:
-        """Refuse all except GraphQL by POST of JSON, which no form of another site can send, and else a GET."""
+        """Refuse all requests except GET, and GraphQL by POST of JSON, which a form of another site cannot send."""
         if asked.scope["path"].rstrip("/").rpartition("/")[2] == "graphql":
             harmless = method == "POST" and is_json(asked)
         else:

@@ -1,5 +1,5 @@
-"""The Python API of an index that is there: open_index() returns an Index, which has a method for every command that
-asks it or changes what of it is served. Other functions make it and bring it up to date (pincite/run.py)."""
+"""The Python API of an existing index: open_index() returns an Index, which has a method for every command that reads
+it or changes which generation is served. pincite/run.py has the functions that create and update it."""
 
 from __future__ import annotations
 
@@ -39,12 +39,13 @@ def open_index(
     new: bool = False,
     seconds: float | None = None,
 ) -> Index:
-    """Open the index of a project, a settings file or a state folder, by default the one that `pincite` would find
-    here.
+    """Open the index of a project, a settings file or a state folder; the default is the project of the current folder,
+    as for the command.
 
     With `new` the index need not exist yet: methods such as plan() and parse() need none. Each SQL statement of a
     question may take `seconds`. Use the index as a context manager, or call close(). Raise IndexStateError if there is
-    no index."""
+    no index.
+    """
     project = project_at(place)
     if not new and not project.state.is_dir():
         what = "is a file, and no state folder" if project.state.exists() else "does not exist"
@@ -93,7 +94,7 @@ class _Opened:
 
 
 class Index:
-    """An index, which connects a state to the query side. Several threads may ask questions."""
+    """An index that can be asked. Several threads may ask questions."""
 
     def __init__(self, project: Project, progress: Progress | None = None, seconds: float | None = None) -> None:
         self._project, self._progress, self._seconds = project, progress or silent, seconds
@@ -122,11 +123,12 @@ class Index:
     def import_vectors(
         self, places: Sequence[str | Path], *, check: bool = False, unchecked: bool = False
     ) -> dict[str, Any]:
-        """Take vectors that others made of exported texts, from files, folders and URIs. Return the JSON of
-        `pincite import-vectors`. With `check` nothing is taken, only reported. With `unchecked` no vector is compared
-        with the embedder's own.
+        """Import vectors of exported texts from files, folders and URIs. Return the JSON of `pincite import-vectors`.
+        With `check` nothing is imported, only reported.
 
-        Refused files are in the result. Raise IndexStateError, ModelError or UsageError."""
+        With `unchecked` no vector is compared with the embedder's own. Refused files are in the result. Raise
+        IndexStateError, ModelError or UsageError.
+        """
         from resources.exchange.vectors import import_vectors
 
         return import_vectors(self._state, [str(place) for place in places], check, unchecked)
@@ -141,8 +143,8 @@ class Index:
         groups: Sequence[str] = (),
         generation: int | None = None,
     ) -> dict[str, Any]:
-        """Return the JSON of `pincite query`: the best k passages, each with document, page and boxes.
-        `filters` are texts as `--filter` takes them, such as `date>=2024-05`."""
+        """Return the JSON of `pincite query`: the best k passages, each with document, page and boxes. `filters` have
+        the form of `--filter`, such as `date>=2024-05`."""
         return self._searcher.query(text, SearchOptions.from_texts(k, strategy, rerank, filters, groups, generation))
 
     def ask(
@@ -158,7 +160,7 @@ class Index:
         found: Callable[[dict[str, Any]], None] | None = None,
     ) -> dict[str, Any]:
         """Return the JSON of `pincite ask`: an answer with the places that support it, or declined. `options` are
-        answers to choose from, by letter. `found` is called with the passages before the answer is made of them."""
+        answers to choose from, by letter. `found` is called with the passages before the answer is made."""
         from resources.search.answers import Answerer
 
         search = SearchOptions.from_texts(k, strategy, rerank, filters, groups, generation)
@@ -171,8 +173,8 @@ class Index:
         groups: Sequence[str] = (),
         generation: int | None = None,
     ) -> dict[str, Any]:
-        """Return the JSON of `pincite show`: a passage by its chunk_id, or a unique beginning of it. If `image` names a
-        file, draw the passage's page there."""
+        """Return the JSON of `pincite show`: a passage by its chunk_id, or by the id's first characters if they are
+        unique. If `image` names a file, draw the passage's page into it."""
         from resources.search.page_pictures import show
 
         found = self._searcher.chunk(chunk, groups, generation)
@@ -180,12 +182,12 @@ class Index:
 
     @property
     def documents(self) -> ServedDocuments:
-        """Return the documents that are served, and their text."""
+        """The documents that are served, and their text."""
         return self._opened.documents
 
     @property
     def files(self) -> IndexedFiles:
-        """Return the files of documents, if they are unchanged since they were indexed, and pictures of their pages."""
+        """The files of documents, if they are unchanged since they were indexed, and pictures of their pages."""
         return self._opened.files
 
     def sentences_in_place(
@@ -213,10 +215,10 @@ class Index:
         **options: Any,
     ) -> dict[str, Any]:
         """Return the JSON of `pincite eval`: {"runs"}; with a matrix file also "failed", "resumed", "tables",
-        "results", "files". If `questions` is None, the feedback is scored that waits
-        for review.
+        "results", "files". If `questions` is None, the feedback that waits for review is scored.
 
-        A matrix makes indexes of its own in the folder `experiments`, by default in the state folder."""
+        A matrix makes separate indexes in the folder `experiments`, by default in the state folder.
+        """
         if questions is None:
             from resources.evaluation.golden import evaluate_feedback
 
@@ -245,8 +247,8 @@ class Index:
         return result
 
     def examples(self, count: int = 4) -> Iterator[Example]:
-        """Yield questions that this index answers, out of a few documents that everybody may see. They are made as
-        `suggest` makes them without a language model, and no such model is asked whether they are answered."""
+        """Yield example questions that this index answers, from a few public documents. They are made by the rules of
+        `suggest`, and no language model is called."""
         from resources.evaluation.suggest import examples
 
         options = self._without_model()
@@ -262,7 +264,7 @@ class Index:
         return examples(self.documents, answered_from, count)
 
     def _without_model(self) -> SearchOptions | None:
-        """Return how to search without a language model if the settings ask one; None if they ask none."""
+        """Return the search options that avoid a language model if the settings use one, or None if they use none."""
         from pipelines.query.rerankers import asks_model as reranking_asks
         from pipelines.query.routes import asks_model as strategy_asks
 
@@ -285,7 +287,8 @@ class Index:
     def plan(self, sources: Sequence[str] = ()) -> dict[str, Any]:
         """Return the JSON of `pincite plan`: the work of the next run and its cost. Writes nothing and needs no index.
 
-        `sources` are folders as `pincite index --source` takes them, by default all known sources."""
+        `sources` are folders, as for `pincite index --source`; the default is all known sources.
+        """
         from resources.reports.plan import plan
 
         return plan(self._project, sources, self._progress)
@@ -313,21 +316,22 @@ class Index:
         return sweep(self._state, thresholds, file, generation, groups, with_options)
 
     def generations(self) -> list[dict[str, Any]]:
-        """Return every generation with its rows, size, scores, and why it is not live."""
+        """Return every generation with its rows, size, scores, and the reason if it is not live."""
         from resources.reports.status import generations
 
         return generations(self._state)
 
     @private_umask()
     def publish(self, generation: int, force: bool = False) -> dict[str, Any]:
-        """Make a generation the live one: {"live", "previous"}. Raise IndexStateError if it may not be published."""
+        """Make a generation the live one: {"live", "previous"}. Raise IndexStateError if the generation may not be
+        published."""
         from resources.generations.publish import publish_by_hand
 
         return publish_by_hand(self._state, generation, force)
 
     @private_umask()
     def rollback(self) -> dict[str, Any]:
-        """Make the previous generation live again, until somebody publishes: {"live", "previous"}."""
+        """Make the previous generation live again, until the next publish: {"live", "previous"}."""
         from resources.generations.publish import rollback
 
         return rollback(self._state)
@@ -341,10 +345,11 @@ class Index:
 
     def table(self, name: str) -> pl.LazyFrame:
         """Return a table of the live generation as a polars LazyFrame. Its files are read when you collect it, and only
-        the columns that you select. It contains all documents, including those that only some groups may see. See
+        the columns that you select. It has all documents, including those that only some groups may see. See
         docs/guide/tables.md.
 
-        Raise UsageError for an unknown name, and IndexStateError if nothing is published."""
+        Raise UsageError for an unknown name, and IndexStateError if nothing is published.
+        """
         from resources.reports.tables import table
 
         return table(self._state, name)
@@ -356,13 +361,13 @@ class Index:
         return status(self._state)
 
     def asked_status(self, groups: Sequence[str] = (), operator: bool = False) -> dict[str, Any]:
-        """Return the status of the state as far as an asker of these groups may know it. An operator may know all."""
+        """Return the parts of the state's status that an asker of these groups may see. An operator may see all."""
         from resources.reports.status import asked_status
 
         return asked_status(self._state, self._searcher, groups, operator)
 
     def read_at(self) -> dict[str, datetime]:
-        """Return the time of the last complete reading of each source that was ever read completely."""
+        """Return the time of the last complete reading of each source."""
         return {row.name: row.indexed_at for row in self._state.catalog.sources() if row.indexed_at}
 
     def sources(self) -> list[dict[str, Any]]:
@@ -371,43 +376,44 @@ class Index:
         return sources(self._state)
 
     def check_source(self, source: str) -> dict[str, Any]:
-        """Return the JSON of `pincite sources check`: the first entries of a source, given by name or as `--source`
-        takes it. Nothing is indexed, and no index is needed. Raise SourceError or UsageError."""
+        """Return the JSON of `pincite sources check`: the first entries of a source, which is given by name or in the
+        form of `--source`. Nothing is indexed, and no index is needed. Raise SourceError or UsageError."""
         from resources.reports.plan import known_source
         from resources.sources.check import check_source
 
         return check_source(known_source(self._project, source))
 
     def sync_access(self, sources: Sequence[str] = ()) -> list[dict[str, Any]]:
-        """Read again who is behind the principals of these sources, by default of all. Return the JSON of
-        `pincite sources sync-access`. Nothing is indexed, and no run is waited for. Raise UsageError for an unknown
-        name."""
+        """Read the members of these sources' principals again; the default is all sources. Return the JSON of `pincite
+        sources sync-access`. Nothing is indexed, and a run in progress does not delay it. Raise UsageError for an
+        unknown name."""
         from resources.state.access import sync
 
         return sync(self._state, sources)
 
     @private_umask()
     def remove_source(self, name: str) -> int:
-        """Forget a source. Return how many documents the next index run will remove."""
+        """Forget a source. Return the number of documents that the next index run will remove."""
         return self._state.listing.forget(name)
 
     def parse(self, file: str | Path, image: str | Path | None = None, pages: str | None = None) -> dict[str, Any]:
         """Return the JSON of `pincite parse`: the structural map of one file. If `image` names a folder, draw pictures
-        of the pages there and return {"images", "warnings"}. `pages`, such as "3-7,12", are the pages to draw. Needs no
-        index.
+        of the pages there and return {"images", "warnings"}. `pages`, such as "3-7,12", are the pages to draw. No index
+        is needed.
 
-        Raise UsageError or DocumentError."""
+        Raise UsageError or DocumentError.
+        """
         from pincite.parsed import pages_from
 
         if pages and image is None:
-            raise UsageError("pages are drawn: name a folder for them as `image`")
+            raise UsageError("`pages` selects pages to draw; name a folder for the pictures as `image`")
         ranges = pages_from(pages) if pages else []
         with self.open_parsed(file) as found:
             return found.map() if image is None else found.draw(Path(image), ranges)
 
     def open_parsed(self, file: str | Path) -> AbstractContextManager[Parsed]:
         """Parse one file and return its records: `with index.parsed(file) as found` has found.reading and
-        found.elements(). Needs no index. Raise UsageError or DocumentError."""
+        found.elements(). No index is needed. Raise UsageError or DocumentError."""
         from pincite.parsed import open_parsed
 
         return open_parsed(Path(file), self._project.settings.parsing, self._progress)

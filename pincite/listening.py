@@ -1,4 +1,5 @@
-"""The habits of every pincite server: it listens before it says so, has a private folder, and ends when asked to."""
+"""The behaviour that all servers of pincite share: they listen before they announce it, have a private folder, and end
+on request."""
 
 from __future__ import annotations
 
@@ -12,14 +13,15 @@ from pathlib import Path
 from pipelines.errors import UsageError
 
 ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
-"""Addresses that mean all addresses of the machine, each with one that can be reached."""
+"""Addresses that mean all addresses of the machine, each with one that a client can reach."""
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def listener(host: str, port: int) -> socket.socket:
-    """Return a socket that listens already, so that nobody else can take its address; port 0 picks a free one.
+    """Return a listening socket, whose address no other process can take; port 0 picks a free port.
 
-    Raises UsageError."""
+    Raises UsageError.
+    """
     made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -41,14 +43,15 @@ def address_of(host: str, listening: socket.socket) -> str:
 
 @contextmanager
 def private_folder(prefix: str) -> Iterator[Path]:
-    """Yield a private folder with a short path: a socket's path has at most 107 bytes, and a state's may be longer."""
+    """Yield a private folder with a short path, since a socket's path is limited to 107 bytes and the path of a state
+    folder may be longer."""
     with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as folder:
         yield Path(folder)
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Raise KeyboardInterrupt at every signal that asks for an end, even one that was ignored (`... &`)."""
+    """Raise KeyboardInterrupt for every signal that asks the process to end, even an ignored one (`... &`)."""
     before = {number: signal.signal(number, signal.default_int_handler) for number in STOPPING}
     try:
         yield

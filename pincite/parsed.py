@@ -1,4 +1,4 @@
-"""One file as its parser reads it: its structural map, its elements, pictures of its pages. It needs no index."""
+"""One parsed file: its structural map, its elements, and pictures of its pages. No index is needed."""
 
 from __future__ import annotations
 
@@ -23,29 +23,31 @@ MOST_PAGE = 10_000_000
 
 
 def pages_from(argument: str) -> list[range]:
-    """Return ranges of pages from text such as `3-7,12`; `5-` goes on to the last page. Raises UsageError."""
+    """Return ranges of pages from text such as `3-7,12`; `5-` extends to the last page. Raises UsageError."""
     ranges = []
     for part in argument.split(","):
         found = re.fullmatch(r"\s*+(\d{1,7})\s*+(-\s*+(\d{0,7}))?\s*+", part)
         first = int(found[1]) if found else 0
         last = int(found[3] or MOST_PAGE) if found and found[2] else first
         if not 1 <= first <= last:
-            raise UsageError(f"--pages {argument!r}: write pages and ranges by commas, such as 3-7,12")
+            raise UsageError(f"--pages {argument!r}: write pages and ranges separated by commas, such as 3-7,12")
         ranges.append(range(first, last + 1))
     return ranges
 
 
 @contextmanager
 def open_parsed(path: Path, parsing: ParsingSettings, progress: Callable[[str, int, int], None]) -> Iterator[Parsed]:
-    """Yield what the parser finds in a file; it is valid inside the context. Raises UsageError and DocumentError."""
+    """Yield the parser's result for a file, which is valid inside the context. Raises UsageError and DocumentError."""
     with reader(parsing) as files:
         yield Parsed(files, files.read(path), progress)
 
 
 class Parsed:
-    """A file that was read. Parameters `pages` are ranges of page numbers; an empty list means all pages.
+    """A parsed file.
 
-    Raises DocumentError `no_pages` or `no_page` if the document has none of the pages asked for."""
+    Parameters `pages` are ranges of page numbers; an empty list means all pages. Raises DocumentError `no_pages` or
+    `no_page` if the document lacks these pages.
+    """
 
     def __init__(self, files: FileReader, reading: ReadFile, progress: Callable[[str, int, int], None]) -> None:
         self._files, self._progress = files, progress
@@ -53,7 +55,8 @@ class Parsed:
 
     @property
     def map_beside(self) -> Path | None:
-        """The structural map that `pincite index` would read in place of the file; it is not read here."""
+        """The structural map beside the file that `pincite index` would read in its place. This class does not read
+        it."""
         beside = map_beside(self.reading.path)
         return beside if beside.is_file() else None
 
@@ -71,20 +74,26 @@ class Parsed:
     def draw(self, folder: Path, pages: Sequence[range] = ()) -> dict[str, Any]:
         """Write a PNG of each page into the folder, with the elements in the colours of their kinds.
 
-        Returns {"images", "warnings"}: the paths written, and what could not be drawn."""
+        Returns {"images", "warnings"}: the written paths, and the pages that could not be drawn.
+        """
         self._require(pages)
         source = self._pages_source()
         try:
             with for_the_user():
                 folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UsageError(f"--image {folder}: not a folder that can be written to ({error.strerror})") from None
+            raise UsageError(
+                f"--image {folder}: the folder cannot be written to ({error.strerror}); name another one"
+            ) from None
         from resources.documents.requests import DrawnPages
 
         drawn = DrawnPages(self._files.pool, *listed_alone(source))
         chosen = [n for n in range(1, len(drawn) + 1) if not pages or any(n in r for r in pages)]
         if not chosen:
-            raise DocumentError(f"{source.name} has {plural(len(drawn), 'page')}, none of those asked for", "no_page")
+            raise DocumentError(
+                f"{source.name} has {plural(len(drawn), 'page')}, so those of --pages do not exist; name others",
+                "no_page",
+            )
         images, problems = self._draw(drawn, chosen, folder / source.stem)
         warnings = [*self.reading.document.warnings, *problems]
         elements = self.reading.elements
@@ -98,7 +107,9 @@ class Parsed:
         if pages and not count:
             raise DocumentError(f"{name} has no pages: leave out --pages", "no_pages")
         if pages and all(chosen.start > count for chosen in pages):
-            raise DocumentError(f"{name} has {plural(count, 'page')}, none of those asked for", "no_page")
+            raise DocumentError(
+                f"{name} has {plural(count, 'page')}, so those of --pages do not exist; name others", "no_page"
+            )
 
     def _pages_source(self) -> Path:
         """Return the PDF whose pages can be drawn: the file, or the one beside a map."""
@@ -114,7 +125,7 @@ class Parsed:
         return source
 
     def _draw(self, drawn: DrawnPages, chosen: list[int], stem: Path) -> tuple[list[str], list[str]]:
-        """Return the paths of the pictures written, and messages about pages that could not be drawn."""
+        """Return the paths of the pictures, and messages about pages that could not be drawn."""
         from pipelines.parsing.page_marks import marks_of
         from resources.documents.page_pictures import annotate, write
 

@@ -1,4 +1,4 @@
-"""The progress of long work on standard error: one line that moves on a terminal, lines of their own elsewhere."""
+"""The progress of long work on standard error: one changing line on a terminal, separate lines elsewhere."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ INDEXING: Mapping[str, str] = {
     "building vector indexes": "building vector indexes",
     "auditing": "checking the new index",
 }
-"""The stages of an index run in their order, by the name that each reports, with the words for people."""
+"""The stages of an index run in order, by the name that each reports, with words for people."""
 WORDS: Mapping[str, str] = {
     **INDEXING,
     "opening the state": "starting the database",
@@ -44,11 +44,12 @@ WORDS: Mapping[str, str] = {
     "export_texts": "writing texts",
     "verify": "checking rows",
 }
-"""The work of each stage, in words. Names that are not here are words already."""
+"""The work of each stage in words. Names that are missing here are already words."""
 
 
 def in_words(stage: str) -> str:
-    """Return what a stage does. Before its name may be a label, after it the number of runs that are at it."""
+    """Return the work of a stage in words. A label may precede its name, and the number of runs at this stage may
+    follow."""
     label, colon, name = stage.rpartition(": ")
     name, inner, runs = name.partition(" in ")
     return f"{label}{colon}{WORDS.get(name, name)}{inner}{runs}"
@@ -58,18 +59,19 @@ def in_words(stage: str) -> str:
 
 
 EVERY_SECONDS = 10.0
-"""Most seconds without a line if standard error is no terminal, so that a silent stage does not seem to hang."""
+"""Most seconds without a line if standard error is not a terminal, so that a silent stage does not seem to hang."""
 _REDRAWN_SECONDS = 0.5
-"""Seconds between two redraws on a terminal, so that something moves each second."""
+"""Seconds between two redraws on a terminal, so that the line changes each second."""
 
 
 class Progress:
-    """A report of progress, called with a stage, how much of it is done and how much there is to do; 0 of 0 if only its
-    beginning is known. Entering its context shows `doing` on a terminal at once, before anything is imported. Leaving
-    it ends the report. Any thread may call it.
+    """A progress report.
 
-    `steps` are stages that are counted: "stage 4 of 16". A `quiet` report shows nothing. A `kept` one leaves a line for
-    every stage on a terminal too."""
+    Call it with a stage, the amount done and the total; 0 of 0 means that the stage has begun. Entering its context
+    shows `doing` on a terminal at once, before anything is imported. Leaving it ends the report. Any thread may call
+    it. `steps` are the counted stages: "stage 4 of 16". A `quiet` report shows nothing. A `kept` one leaves a line for
+    every stage on a terminal too.
+    """
 
     def __init__(
         self,
@@ -120,7 +122,7 @@ class Progress:
                 self._watch.start()
 
     def beat(self) -> None:
-        """Report the progress again if nothing was reported for long: a silent stage is still at work."""
+        """Repeat the last report after a long silence, to show that the stage is still at work."""
         with self._lock:
             if self._stage and self._terminal:
                 self._draw()
@@ -128,7 +130,7 @@ class Progress:
                 self._tell()
 
     def line(self, text: str) -> None:
-        """Write a line of its own, above the one that moves if there is one."""
+        """Write a separate line, above the changing one if there is one."""
         with self._lock:
             self._clear()
             self._say(text)
@@ -156,7 +158,7 @@ class Progress:
         self._say(self._line())
 
     def _end_stage(self) -> None:
-        """Leave a line of the stage that ends, if lines are kept."""
+        """Leave a line for the ended stage if lines are kept."""
         if self._kept and self._terminal and self._stage in self._steps:
             self._clear()
             self._tell()
@@ -195,7 +197,7 @@ def progress_line(stage: str, done: int, total: int, seconds: float, since: int)
 
 
 def lasting(seconds: float) -> str:
-    """Return a duration in seconds as people say it."""
+    """Return a duration in seconds in words."""
     if seconds < 60:
         return f"{seconds:.0f} s"
     if seconds < 3600:

@@ -54,14 +54,15 @@ def update_index(
     retry_failed: bool = False,
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Index new and changed documents; return the JSON of `pincite index`. Needs no index.
+    """Index new and changed documents; return the JSON of `pincite index`.
 
-    `sources` are folders as `pincite index --source` takes them, by default all known sources. `place` is a project, a
-    settings file or a state folder, as open_index() takes it. An Index that is open meanwhile goes on, and serves the
-    new generation as soon as it is published.
+    The index need not exist yet. `sources` are folders, as for `pincite index --source`; the default is all known
+    sources. `place` is a project, a settings file or a state folder, as for open_index(). An Index that is open at the
+    same time serves the new generation as soon as it is published.
 
     Raise PinciteError if the command would exit with 1 or 2; Interrupted says what the next run will reuse. Documents
-    that failed are in the result."""
+    that failed are in the result.
+    """
     started = time.perf_counter()
     run = Run(str(uuid.uuid4()), progress, retry_failed)
 
@@ -82,10 +83,12 @@ def export_texts(
     allow_deletions: bool = False,
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Bring the stages of text up to date, as a run does, and write the texts to embed to a new or empty folder, or a
-    URI, as docs/reference/vectors.md says. Return the JSON of `pincite export-texts`. Needs no index.
+    """Update the stages up to the texts to embed, and write these texts to a new or empty folder, or a URI, in the form
+    of docs/reference/vectors.md.
 
-    `sources` and `place` are those of update_index(). Raise PinciteError if the command would exit with 1 or 2."""
+    Return the JSON of `pincite export-texts`. The index need not exist yet. `sources` and `place` are as for
+    update_index(). Raise PinciteError if the command would exit with 1 or 2.
+    """
     from resources.exchange import texts
     from resources.exchange.locations import TextFolder
 
@@ -104,7 +107,7 @@ def export_texts(
 def _alone(
     project: Project, sources: Sequence[str], run: Run, work: Callable[[State], dict[str, Any]]
 ) -> dict[str, Any]:
-    """Return the result of work that holds the lock of the state; create the state if it does not exist."""
+    """Do work while holding the lock of the state, and return its result; create the state if it does not exist."""
     if not project.state.exists():  # nothing is served yet that would have to be restricted first
         _require_given(project, sources)
     if not (project.state / "dagster").exists():
@@ -123,11 +126,11 @@ def _alone(
 
 
 def _require_given(project: Project, sources: Sequence[str]) -> None:
-    """Raise PinciteError if sources, golden questions or synonyms, as given, cannot be used."""
+    """Raise PinciteError if the given sources, golden questions or synonyms cannot be used."""
     require_apart(project, [source_from(argument, project.settings.sources) for argument in sources])
     synonyms = project.settings.query.synonyms
     if synonyms and not Path(synonyms).is_file():
-        raise SettingsError(f"query.synonyms: {synonyms} is no file; correct the path, or leave the setting out")
+        raise SettingsError(f"query.synonyms: {synonyms} is not a file; correct the path, or leave the setting out")
     if project.settings.publish.golden:
         from resources.evaluation.golden import read_questions
 
@@ -161,8 +164,8 @@ def _run_locked(
 
 
 def require_models(settings: Settings) -> None:
-    """Raise PinciteError if it is known before anything is read that a model cannot be used: its folder is missing, or
-    the variable of an endpoint's key is not set."""
+    """Raise PinciteError if a model certainly cannot be used: its folder is missing, or the variable of an endpoint's
+    key is not set. This is checked before documents are read."""
     embedder = settings.embedder
     if embedder.endpoint:
         _require_key(key_variable(embedder.endpoint, embedder.api_key_env), "embedder", embedder.endpoint)
@@ -176,7 +179,7 @@ def require_models(settings: Settings) -> None:
 def _require_key(variable: str, setting: str, address: str) -> None:
     if variable and not os.environ.get(variable, "").strip():
         raise SettingsError(
-            f"{setting}: the environment variable {variable}, which has the key of {address}, is not set; set it where "
+            f"{setting}: the environment variable {variable} for the key of {address} is not set; set it where "
             "pincite runs"
         )
 
@@ -188,19 +191,20 @@ def _require_documents(state: State) -> None:
         return
     places = ", ".join(each.place for each in state.parts.sources.known_sources() if each.name in now.sources)
     if not now.skipped:
-        raise IndexStateError(f"{places}: no file to index; see the folder, and include and exclude", "no_text")
+        raise IndexStateError(
+            f"{places}: no file to index; check the folder, and the settings include and exclude", "no_text"
+        )
     kinds = Counter(PurePosixPath(item.uri).suffix.lower() or item.uri for item in now.skipped)
     told = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common(_KINDS_SHOWN))
     raise IndexStateError(
-        f"{places}: {plural(len(now.skipped), 'file')}, none of a kind that pincite reads ({told}); "
-        "docs/reference/formats.md lists the kinds",
+        f"{places}: {plural(len(now.skipped), 'file')}, none in a format that pincite reads ({told}); "
+        "docs/reference/formats.md lists the formats",
         "no_text",
     )
 
 
 def _texts(state: State, sources: Sequence[str], allow_deletions: bool) -> Served:
-    """Bring the texts to be embedded up to date, and of the served index its restrictions only; return what is
-    served."""
+    """Update the texts to embed, and in the served index only access restrictions; return the served generation."""
     with restricted_whatever(state):
         _select(state, sources)
         served = served_now(state)
@@ -275,8 +279,8 @@ def direct_run(state: State, due: range, allow_deletions: bool) -> Iterator[Call
 def dagster_job(
     state: State, due: range, allow_deletions: bool, only: Sequence[str] = ()
 ) -> Iterator[Callable[[], None]]:
-    """Yield a function that executes Dagster's job `index` for these buckets in this process, and keep Dagster's
-    records in the state folder. The function raises the error of an asset, and KeyboardInterrupt for an interrupt."""
+    """Yield a function that runs Dagster's job `index` for these buckets in this process; Dagster's records are kept in
+    the state folder. The function raises the error of an asset, or KeyboardInterrupt after an interrupt."""
     import dagster as dg
 
     from assets.declare import bucket_partitions
@@ -322,7 +326,8 @@ def dagster_job(
 
 
 def failed_check(found: Mapping[str, Sequence[tuple[str, str]]]) -> PinciteError | None:
-    """Return an error that names what the first failed check found, which stopped the run; None if no check failed."""
+    """Return an error with the findings of the first failed check, which stopped the run; return None if no check
+    failed."""
     from resources.checks.stages import check_error
 
     for name, problems in found.items():
@@ -332,25 +337,26 @@ def failed_check(found: Mapping[str, Sequence[tuple[str, str]]]) -> PinciteError
 
 
 def _own_error(error: BaseException, state: State) -> BaseException:
-    """Return the project's own error under Dagster's, else one that names a full disk, else the error itself."""
+    """Return the error of pincite that caused Dagster's error, or else one that names a full disk, or else the error
+    itself."""
     root = _root(error)
     return root if isinstance(root, PinciteError) else _full_disk(error, state) or root
 
 
 def _full_disk(error: BaseException, state: State) -> PinciteError | None:
-    """Return an error that names the state folder if Dagster could not write its own records, which are in it too."""
+    """Return an error that names the state folder if Dagster could not write its records there, or None."""
     for cause in _causes(error):
         if isinstance(cause, sqlite3.OperationalError) or (isinstance(cause, OSError) and cause.errno in _NO_ROOM):
             return IndexStateError(
-                f"the state folder {state.project.state} cannot be written: {cause}; make room on that disk and run "
-                "again, what is committed is kept",
+                f"the state folder {state.project.state} cannot be written: {cause}; free space on that disk and "
+                "run again; committed work is kept",
                 "disk",
             )
     return None
 
 
 def _root(error: BaseException) -> BaseException:
-    """Return the project's own error under Dagster's, or the error itself if it has no such cause."""
+    """Return the error of pincite that caused Dagster's error, or the error itself."""
     return next((cause for cause in _causes(error) if isinstance(cause, PinciteError)), error)
 
 

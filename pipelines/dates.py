@@ -1,4 +1,5 @@
-"""Dates as people write them, to ISO; what could mean two days is not guessed. Periods, whose days are all meant."""
+"""The conversion of written dates to ISO form; ambiguous dates are not guessed. Also the first and last day of a
+period."""
 
 from __future__ import annotations
 
@@ -58,9 +59,9 @@ def _parts(text: str) -> tuple[int, int, int] | None:
 
 
 def iso_date(text: str) -> str | None:
-    """`YYYY-MM-DD` from ISO dates and times, PDF dates, `3 March 2024`, `March 3, 2024`,
-    `03.03.2024` (day first), `2024-03` (its first day); None where it is no date or could mean
-    two days, as `03/04/2024`."""
+    """Return `YYYY-MM-DD` from ISO dates and times, PDF dates, `3 March 2024`, `March 3, 2024`, `03.03.2024` (day
+    first) and `2024-03` (its first day). Return None for a text that is not a date or is ambiguous, such as
+    `03/04/2024`."""
     parts = _parts(" ".join(text.split()))
     if parts is None:
         return None

@@ -1,7 +1,8 @@
-"""Which text of a document may be shown: its words, without anything that a terminal, a browser or a viewer acts on.
+"""The safe form of a document's text for display: its words, without anything on which a terminal, browser or viewer
+acts.
 
 Links, images, tags and addresses that run code become plain words. Ordinary text stays unchanged, including web
-addresses (`https:`), whose words show where they lead. Every step is linear in the text.
+addresses (`https:`), which show their target themselves. Every step is linear in the text.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ _ESCAPES = re.compile(
 )
 _HIDDEN = frozenset({"Cc", "Cs", "Cn"})
 _FORMAT = re.compile("[\u00ad\u061c\u180e\u200b\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]")
-"""Format characters that are not seen, or that turn the order of the characters that are. Joiners and marks that
-scripts are written with are not among them."""
+"""Format characters that are invisible, or that change the order of visible characters. Joiners and marks that scripts
+need are not among them."""
 
 _NAMES = (
     "a|abbr|applet|area|article|aside|audio|b|base|big|blockquote|body|br|button|canvas|center|code|col|dd|del|details"
@@ -37,18 +38,20 @@ _RUNS = re.compile(
     rf"(?<!\w)(?:{_BROKEN})\n?:"
     r"|(?<!\w)data:(?=[^\s,;/]{0,99}+(?:/[^\s,;]|;\s?base64))|(?<!\w)(?:blob|filesystem|jar|intent|file):(?=\S)"
 )
-"""The beginning, in folded text, of an address that runs code, or that reads a file of the person who opens it."""
+"""Pattern, in folded text, of the beginning of an address that runs code, or that reads a local file of the person who
+opens it."""
 _JOINTS = re.compile(r"\](?=[(\[:])")
 _INERT = re.compile(
     "[A-Za-z0-9 .,;!?()'\"%$+=/\n’“”«»–—…•°£€№АБВГҐДЕЄЖЗИІЇЙКЛМНОПРСТУФХЦЧШЩЬЮЯабвгґдеєжзиіїйклмнопрстуфхцчшщьюя-]*+"
 )
-"""Signs of which nothing that acts can be made: no colon, bracket, tag, entity, and none that is seen as another."""
+"""Signs that cannot form active content: without colon, bracket, tag, entity, and without signs that look like
+others."""
 _ROUNDS = 5
-"""Times that entities are decoded, since an entity may hold another."""
+"""Times that entities are decoded, since an entity may contain another."""
 
 
 def defuse(text: str) -> str:
-    """Return the words of a text without anything that acts; inert text is returned unchanged."""
+    """Return the words of a text without active content; a text without any is returned unchanged."""
     if _INERT.fullmatch(text):
         return text
     text = visible_text(text)  # first, since an escape sequence may end in the middle of an entity
@@ -63,7 +66,7 @@ def defuse(text: str) -> str:
 
 
 def fold(text: str) -> str:
-    """Return the visible text in lower case and in the usual width, to test whether it contains something."""
+    """Return the visible text in lower case and in normal width, for searching in it."""
     if _INERT.fullmatch(text):
         return text.lower()
     return _fold(visible_text(text))
@@ -76,7 +79,7 @@ def _words(text: str) -> str:
 
 
 def visible_text(text: str) -> str:
-    """Return a text without invisible characters, and without those that turn the order of the visible ones."""
+    """Return a text without invisible characters, and without characters that change the order of visible ones."""
     if text.replace("\n", " ").replace("\t", " ").isprintable() and (text.isascii() or not _FORMAT.search(text)):
         return text
     text = _FORMAT.sub("", _ESCAPES.sub("", text))
@@ -87,24 +90,25 @@ def visible_text(text: str) -> str:
 
 
 _READ_FORMATS = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd")
-"""Signs of numbers and verses that Unicode counts among format characters, and that are seen."""
+"""Visible signs of numbers and verses that Unicode counts among format characters."""
 _BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]")
-"""Signs without a picture of their own that Unicode counts among letters and marks."""
+"""Invisible signs that Unicode counts among letters and marks."""
 _JOINING = re.compile(
     "[\u0600-\u08ff\u0900-\u0dff\u0f00-\u109f\u1780-\u18af\u1900-\u1cff\ua800-\uabff\ufb50-\ufdff\ufe70-\ufefc"
     "\U00010a00-\U00011fff\U0001e900-\U0001e95f]"
 )
-"""Letters and marks of scripts in which a joiner, or its opposite, decides how letters are written."""
+"""Letters and marks of scripts in which joiners decide how letters are written."""
 _VIRAMA, _EMOJI = 9, frozenset({"So", "Sk"})
 _MONGOLIAN = re.compile("[\u1820-\u18aa]")
 
 
 def clear(text: str, instead: Callable[[str], str] | None = None) -> str:
-    """Return a text for a language model: every sign is one that a person would see.
+    """Return a text for a language model, in which every sign is visible to a person.
 
-    Taken out are tags, marks of direction, signs without width, fillers, selectors of variants and private signs.
-    Joiners stay if a script or an emoji is written with them, and so does the selector that makes a sign an emoji.
-    `instead` gives the replacement of a sign that is taken out."""
+    Removed are tag characters, direction marks, signs without width, fillers, variant selectors and private signs.
+    Joiners are kept if a script or an emoji needs them, and so is the selector that makes a sign an emoji. `instead`
+    returns the replacement of a removed sign.
+    """
     if text.isascii() and text.isprintable():
         return text
     if instead is None:
@@ -117,7 +121,7 @@ def clear(text: str, instead: Callable[[str], str] | None = None) -> str:
 
 
 def _clear(text: str, at: int) -> str:
-    """Return what is shown for the sign at a place."""
+    """Return the visible replacement of the sign at a place."""
     sign = text[at]
     if " " <= sign <= "~" or sign in "\n\t":
         return sign
@@ -134,7 +138,7 @@ def _clear(text: str, at: int) -> str:
 
 
 def _belongs(text: str, at: int) -> bool:
-    """Return whether a sign without a picture is part of how its neighbours are written."""
+    """Say whether an invisible sign at a place is needed for writing its neighbours."""
     sign, before, after = text[at], text[at - 1], text[at + 1 : at + 2]
     if sign in "\u200c\u200d":
         if _joins(before):
@@ -149,7 +153,7 @@ def _belongs(text: str, at: int) -> bool:
 
 
 def _joins(sign: str) -> bool:
-    """Return whether a sign, or "", is a letter or mark beside which a joiner has a meaning."""
+    """Say whether a sign, or "", is a letter or mark beside which a joiner has a meaning."""
     return bool(_JOINING.match(sign)) and unicodedata.category(sign)[0] in "LM" and not _BLANK.match(sign)
 
 
@@ -176,7 +180,7 @@ def _without_links(text: str) -> str:
 
 
 def _pairs(text: str, opening: str, closing: str) -> dict[int, int]:
-    """Return for each bracket that is closed where it ends."""
+    """Return, for each opening bracket with a closing one, the place of the latter."""
     found: dict[int, int] = {}
     waiting: list[int] = []
     for match in re.finditer(f"[{re.escape(opening + closing)}]", text):
@@ -188,7 +192,7 @@ def _pairs(text: str, opening: str, closing: str) -> dict[int, int]:
 
 
 def _without_addresses(text: str) -> str:
-    """Return a text without addresses that run. If a scheme has no address after it, its colon is set apart."""
+    """Return a text without addresses that run code. If no address follows a scheme, its colon is separated from it."""
     folded = _fold(text)
     kept: list[str] = []
     done = 0
@@ -207,7 +211,7 @@ def _without_addresses(text: str) -> str:
 
 
 def _fold(text: str) -> str:
-    """Return a text in lower case and in the usual width, sign by sign, so that offsets stay the same."""
+    """Return a text in lower case and in normal width, sign by sign, so that offsets do not change."""
     if text.isascii():
         return text.lower()
     return "".join(_plain(sign) for sign in text)

@@ -3,13 +3,13 @@
 PinciteError                  exit 1, code in JSON
 ├── UsageError                exit 2: the arguments are wrong
 │   └── SettingsError         exit 2: the settings file or a key of it
-├── SourceError               a folder cannot be listed, or is not the one remembered
-├── DocumentError             one document; others go on
+├── SourceError               a source cannot be listed, or its folder has changed
+├── DocumentError             one document; the others continue
 ├── DatabaseError             Postgres cannot be reached, started or used
-├── ModelError                an embedder cannot be loaded or answers wrongly
-│   └── RefusedText           it takes other texts, but not these
-├── VectorFileError           one file of vectors; others are taken
-├── Waiting                   exit 0: paid work is under way elsewhere; a later run goes on
+├── ModelError                a model cannot be loaded or answers wrongly
+│   └── RefusedText           the model accepts other texts, but not these
+├── VectorFileError           one file of vectors; the others are imported
+├── Waiting                   exit 0: paid work is in progress elsewhere; a later run continues
 └── IndexStateError           no index yet, wrong embedder, a damaged state, a run in progress
     └── DamagedFile           a Parquet file is not the one that was written
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class PinciteError(Exception):
-    """The base of all errors; `code` is stable and goes into JSON, the message is for people."""
+    """The base of all errors; `code` is stable and appears in JSON, the message is for people."""
 
     exit_code = 1
     default_code = "error"
@@ -57,19 +57,19 @@ class DocumentError(PinciteError):
 
 
 PASSING = frozenset({"changed", "unreadable", "unreachable", "rejected", "pending", "budget"})
-"""Codes of failures that another run may not meet: each run tries them again."""
+"""Codes of temporary failures: every run tries these documents again."""
 LIMITED = frozenset({"timeout", "crashed", "limit_exceeded", "element_map_limit"})
-"""Codes of failures that other limits may not meet: they are tried again under others, or for other bytes."""
+"""Codes of failures that depend on limits: documents are tried again under other limits, or if their bytes change."""
 UNREAD = frozenset({"corrupt", "empty_parse", "no_text", "unsupported"})
-"""Codes of failures that other readers may not meet: they are tried again when others are installed."""
+"""Codes of failures that depend on the reader: documents are tried again when other readers are installed."""
 
 WITHHELD = frozenset({"side_car", "front_matter", "element_map", "element_map_limit", "orphan", "overlap"})
-"""Codes of failures after which it is not known who may find a document: it is served to nobody, in no version."""
+"""Codes of failures after which a document's groups are unknown: it is served to nobody, in no version."""
 
 
 def code_of_map(code: str) -> str:
-    """Return the code of a failure to read a structural map. Its groups are known after a good parse only, so the code
-    withholds the document. A code that the next attempt may not meet is kept."""
+    """Return the code of a failure to read a structural map. Its groups are known only after a successful parse, so the
+    code makes the document withheld. The code of a temporary failure is unchanged."""
     if code not in PASSING | WITHHELD:
         code = "element_map_limit" if code in LIMITED else "element_map"
     return code
@@ -80,7 +80,7 @@ class DatabaseError(PinciteError):
 
 
 class ModelError(PinciteError):
-    """The failure of a model; `done` are the vectors that were made before it, by text."""
+    """The failure of a model; `done` has the vectors that were made before it, by text."""
 
     default_code = "model"
 
@@ -90,9 +90,9 @@ class ModelError(PinciteError):
 
 
 class RefusedText(ModelError):
-    """The refusal of a model to make vectors of some texts. `refused` has what it said of each, `codes` the reason if
-    it is not `refused_text`. `vectors` has a row for every text that was asked for, zero for the refused ones; None if
-    it took no text."""
+    """The refusal of a model to make vectors of some texts. `refused` has the model's message about each text, `codes`
+    the reason if it is not `refused_text`. `vectors` has a row for every requested text, zero for refused ones; it is
+    None if all were refused."""
 
     default_code = "refused_text"
 
@@ -111,11 +111,11 @@ class RefusedText(ModelError):
 
 
 class VectorFileError(PinciteError):
-    """The refusal of a file of vectors, of which nothing is taken: its codes begin with `vectors_`."""
+    """The refusal of a file of vectors, none of whose rows is used; its codes begin with `vectors_`."""
 
     default_code = "vectors_unreadable"
     row: int | None = None
-    """Number of the row that is at fault, from 1."""
+    """Number of the faulty row, from 1."""
 
 
 class Waiting(PinciteError):
@@ -124,7 +124,7 @@ class Waiting(PinciteError):
 
 
 class IndexStateError(PinciteError):
-    """An error of the index's state; each is raised with a code of its own."""
+    """An error of the index's state; each kind has its own code."""
 
 
 class DamagedFile(IndexStateError):

@@ -1,5 +1,5 @@
-"""The safe display of foreign text on a terminal or page: characters that move a cursor, change the direction of
-writing or cannot be seen are shown as escapes."""
+"""The safe display of foreign text on a terminal or page: characters that move the cursor, change the direction of
+writing or are invisible are shown as escapes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _as_number(match: re.Match[str]) -> str:
 
 
 def escape_json_controls(text: str) -> str:
-    """Return JSON of the same meaning with unsafe characters as JSON escapes."""
+    """Return JSON with the same meaning, with unsafe characters as JSON escapes."""
     return _IN_JSON.sub(lambda match: _as_json(match[0]), text)
 
 

@@ -1,7 +1,7 @@
 """Stable hashes: the identity of documents, settings and results.
 
-A fingerprint is the hex form of a 128-bit BLAKE2b over a canonical JSON form, so that it is the same in every process
-and on every machine, and one part cannot run into the next.
+A fingerprint is the hex form of a 128-bit BLAKE2b over a canonical JSON form, so it is the same in every process and on
+every machine, and adjacent parts cannot be confused.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def fingerprint(*parts: Any) -> str:
 
 
 def records_hash(rows: Sequence[Any]) -> str:
-    """Return the fingerprint of records whose values are JSON's, with text for the keys of mappings: the same, in a
-    fifth of the time."""
+    """Return the fingerprint of records that hold only JSON values and text keys. It equals `fingerprint`, in a fifth
+    of the time."""
     return text_hash(_canonical_records([rows]))
 
 
@@ -65,5 +65,5 @@ def combine(hashes: Iterable[str]) -> str:
 
 
 def document_id(source: str, uri: str) -> str:
-    """Return the id of a document, which is made from its place: source name and relative path, never content."""
+    """Return the id of a document, made from its source's name and relative path, and not from its content."""
     return fingerprint("document", source, uri)

@@ -1,11 +1,11 @@
-"""The names of groups, as side-cars, files, settings and askers give them, and of principals, who are groups and people
-in the words of a source.
+"""The checks on names of groups and principals.
 
-A name that cannot be used is an error and never public: a blank, a word for nothing, a name that two people would read
-differently.
+Principals are the groups and people that a source itself knows.
 
-A principal stands among a document's groups as `SOURCE,PRINCIPAL`. No name of a group may have a comma, so that nobody
-can ask in a principal's name, and the source keeps the principals of two sources apart."""
+An unusable name is an error and never makes a document public: a blank, a word such as "none", or an ambiguous name. A
+principal appears among a document's groups as `SOURCE,PRINCIPAL`. A group's name has no comma, so nobody can ask as a
+principal by name; the source's name keeps the principals of two sources apart.
+"""
 
 from __future__ import annotations
 
@@ -21,19 +21,21 @@ from pipelines.parsing.cleaning import clean_text
 GROUPS, PRINCIPALS = "groups", "principals"
 _NOTHING = ("null", "none", "nil", "~", "[]", "{}", "-")
 _LIKE_GROUPS, _LIKE_PRINCIPALS, _LETTERS = 0.8, 0.87, 4
-"""How alike a word must be to `groups` and to `principals`, and how many letters it must share with them."""
+"""Least similarity of a misspelt key to `groups` and to `principals`, and the least number of letters that they
+share."""
 _LONGEST_KEY, _LONGEST_NAME = 12, 200
 MOST_BYTES = 2_200
-"""Most bytes of the names that restrict one document, 8 more counted for each: an index entry must hold them, and a
-term."""
+"""Most bytes of the names that restrict one document, with 8 more for each name, so that they fit in an index entry and
+in a term."""
 _WORD = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+")
 _UNSEEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs")
 
 
 def group_names(given: Any) -> tuple[str, ...]:
-    """Return the groups that a list of names, or names joined by commas, stands for; at least one.
+    """Return the groups from a list of names or from names joined by commas; at least one.
 
-    Raises ValueError saying what is wrong with them."""
+    Raises ValueError that says which name is wrong and why.
+    """
     named = given.split(",") if isinstance(given, str) else given
     if not isinstance(named, list | tuple) or not all(isinstance(name, str) for name in named):
         raise ValueError("groups must be a list of names")
@@ -43,7 +45,7 @@ def group_names(given: Any) -> tuple[str, ...]:
 
 
 def group_name(given: str) -> str:
-    """Return one name in the form in which names are compared. Raises ValueError."""
+    """Return a group's name in the form used for comparison. Raises ValueError."""
     name = given.strip()
     if not name or name.casefold() in _NOTHING:
         raise ValueError(f"groups has a blank name ({given!r}); name at least one group, or leave the key out")
@@ -58,10 +60,10 @@ def group_name(given: str) -> str:
 
 
 def principal_names(given: Any) -> tuple[str, ...]:
-    """Return the principals that a list of names stands for, or one name; at least one. A name may have commas, as in
-    directories.
+    """Return the principals from a list of names or from one name; at least one.
 
-    Raises ValueError saying what is wrong with them."""
+    A name may have commas, as in directories. Raises ValueError that says which name is wrong and why.
+    """
     named = [given] if isinstance(given, str) else given
     if not isinstance(named, list | tuple) or not all(isinstance(name, str) for name in named):
         raise ValueError("principals must be a list of names")
@@ -74,7 +76,7 @@ def principal_names(given: Any) -> tuple[str, ...]:
 
 @lru_cache(1 << 14)
 def principal_name(given: str) -> str:
-    """Return one name, as documents and memberships both write it. Raises ValueError."""
+    """Return a principal's name in the form used in documents and memberships. Raises ValueError."""
     name = given.strip()
     if not name or name.casefold() in _NOTHING:
         raise ValueError(f"principals has a blank name ({given!r}); name at least one, or leave the key out")
@@ -84,7 +86,7 @@ def principal_name(given: str) -> str:
 
 
 def as_group(source: str, principal: str) -> str:
-    """Return a principal as it stands among the groups of documents; sql/catalog.sql writes it likewise."""
+    """Return a principal in the form used among the groups of documents; sql/catalog.sql writes the same form."""
     return f"{source.replace('%', '%25').replace(',', '%2C')},{principal}"
 
 
@@ -93,12 +95,12 @@ def is_principal(group: str) -> bool:
 
 
 def principal_of(group: str) -> str:
-    """Return the principal that a document's group is, as its source calls it."""
+    """Return the principal in a document's group, without the name of its source."""
     return group.partition(",")[2]
 
 
 def part_principals(groups: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return who may find a document: names of groups, and of principals of its source."""
+    """Return the two parts of a document's groups: names of groups, and of principals of its source."""
     named = list(groups)
     return (
         [name for name in named if not is_principal(name)],
@@ -107,7 +109,7 @@ def part_principals(groups: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def require_few(groups: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the groups. Raises ValueError if they are more than can be kept of one document."""
+    """Return the groups. Raises ValueError if they are too long to store for one document."""
     if sum(len(name.encode("utf-8", "replace")) + 8 for name in groups) > MOST_BYTES:
         raise ValueError(
             f"{len(groups)} names restrict it, more than the {MOST_BYTES:,} bytes that are kept of one document: name "
@@ -120,8 +122,8 @@ def require_few(groups: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def misnamed_keys(values: Any, own: tuple[str, ...] = (GROUPS,)) -> Iterator[str]:
-    """Yield the keys of plain values, at any depth, that may be meant as `groups` or `principals`, except for `own`
-    keys of the outermost level."""
+    """Yield the keys at any depth that may be misspellings of `groups` or `principals`, except the `own` keys of the
+    top level."""
     pending = [(values, True)]
     while pending:
         value, outermost = pending.pop()
@@ -132,20 +134,19 @@ def misnamed_keys(values: Any, own: tuple[str, ...] = (GROUPS,)) -> Iterator[str
 
 
 def remedy(key: str, of: tuple[str, ...] = (GROUPS,)) -> str:
-    """Return advice on a misnamed key: what to write, and where, if the keys `of` may stand at the top level."""
+    """Return advice on a misnamed key: what to write, and where. The keys `of` are those allowed at the top level."""
     known = meant_key(key)
     where = "at the top level" if known in of else "at the top level of its side-car, NAME.meta.yaml"
     return f"{key!r} may be meant as {known}: write `{known}: [NAME]` {where}"
 
 
 def means_groups(key: str) -> bool:
-    """Say whether a key is `groups` or `principals`, or one of them misspelt, or has it in it, as `allowed_groups`
-    has."""
+    """Say whether a key is `groups` or `principals`, a misspelling, or contains one, such as `allowed_groups`."""
     return bool(meant_key(key))
 
 
 def meant_key(key: str) -> str:
-    """Return GROUPS, PRINCIPALS, or "" for any other key."""
+    """Return GROUPS or PRINCIPALS if the key means one of them, else ""."""
     return _meant_key(key[:_LONGEST_NAME])
 
 

@@ -1,4 +1,4 @@
-"""The choice of the documents that a stage must compute again, made by fingerprints alone."""
+"""The choice of the documents that a stage must compute again, by fingerprints alone."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ FIRST = "first with these settings"
 @dataclass(frozen=True, slots=True)
 class DocumentState:
     """The record of one document in a table's file. `fingerprint` is made from the inputs of its rows, `output` from
-    the rows. If the last attempt failed, `failed` is the fingerprint it failed under, and the rows are those of the
-    last good version, if any; if it equals `fingerprint`, they are rows that stand in for better ones. `limits` is a
-    hash of the limits that the attempt passed, or of the readers that there were, if that is why it failed. `run`, `at`
-    (ISO 8601) and `reason` say by which run, when and why the rows were last computed."""
+    the rows. If the last attempt failed, `failed` is the fingerprint of that attempt, and the rows are those of the
+    last good version, if any; if `failed` equals `fingerprint`, the rows are a substitute. If the attempt failed at a
+    limit, or for lack of a reader, `limits` is a hash of the limits or of the available readers. `run`, `at` (ISO 8601)
+    and `reason` say by which run, when and why the rows were last computed."""
 
     fingerprint: str
     output: str
@@ -34,18 +34,18 @@ class DocumentState:
 
     @property
     def stands_in(self) -> bool:
-        """True if rows stand in for better ones."""
+        """True if the rows are a substitute for better ones."""
         return self.failed is not None and self.failed == self.fingerprint
 
     @property
     def last(self) -> str:
-        """The fingerprint of the last attempt."""
+        """Fingerprint of the last attempt."""
         return self.fingerprint if self.failed is None else self.failed
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """One document's rows as they were made: Arrow tables by name, and the hash of each table's rows by name."""
+    """The computed rows of one document: Arrow tables by name, and the hash of each table's rows by name."""
 
     tables: Mapping[str, pa.Table]
     outputs: Mapping[str, str]
@@ -53,7 +53,8 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The documents to compute, with their fingerprints and why; those kept as they are; those gone."""
+    """The plan of a stage: documents to compute, with fingerprints and reasons; unchanged documents; removed
+    documents."""
 
     compute: dict[str, str]
     reasons: dict[str, str]
@@ -62,7 +63,8 @@ class Plan:
 
 
 def input_fingerprint(inputs: Sequence[Mapping[str, DocumentState]], doc_id: str) -> str:
-    """Return the inputs' outputs, shortened and joined in order, so that it shows which of them changed."""
+    """Return the outputs of the inputs, shortened and joined in order, so that a difference shows which input
+    changed."""
     return ".".join(states[doc_id].output[:PART] if doc_id in states else "" for states in inputs)
 
 
@@ -71,11 +73,11 @@ def plan(
     previous: Mapping[str, DocumentState] | None,
     retried: Collection[str] = (),
 ) -> Plan:
-    """Plan a stage: a document exists if every input has it, and all of them decide what is computed again.
+    """Plan a stage: a document exists if every input has it, and is computed again if any input changed.
 
-    `inputs` are by table; pass None for `previous` if nothing was made under this key yet. A document that failed under
-    the same fingerprint is tried again only if it is among `retried`, and so is one whose rows are to be made again
-    from the same inputs."""
+    `inputs` are by table; `previous` is None if this key has no rows yet. A document that failed under the same
+    fingerprint, or whose inputs are the same, is computed again only if it is in `retried`.
+    """
     compute: dict[str, str] = {}
     reasons: dict[str, str] = {}
     keep: dict[str, DocumentState] = {}
@@ -106,8 +108,8 @@ def _reason(tables: Sequence[str], state: DocumentState | None, wanted: str) -> 
 
 
 def output_hash(rows: Sequence[Any]) -> str:
-    """Return the hash of one document's rows. A vector is left out: its text's hash and the table's key stand for
-    it."""
+    """Return the hash of one document's rows. Vectors are left out: the text's hash and the table's key identify
+    them."""
     return records_hash([_without_vector(row) for row in rows])
 
 
@@ -118,5 +120,5 @@ def _without_vector(row: Any) -> Any:
 
 
 def bucket_output(documents: Mapping[str, DocumentState]) -> str:
-    """Return the hash of a whole bucket's documents and of which are stale, in a fixed order."""
+    """Return one hash of the states of a bucket's documents, with which are stale, in a fixed order."""
     return combine(f"{doc_id} {documents[doc_id].output} {documents[doc_id].failed}" for doc_id in sorted(documents))

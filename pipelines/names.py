@@ -1,13 +1,13 @@
-"""The names by which people call a document, and the names that a question says.
+"""The names that people use for a document, and the names that a question contains.
 
-A document is called by its file and folders, its version, the date that it was given and its metadata, such as an
-issuer. Its title is left out, since the lexical index has a title's words in every chunk. Names come in many forms, and
-each is brought to one: `FY18`, `fiscal 2018` and `2018` are a year; `Q2`, `2Q` and `second quarter` a quarter; `10-K`,
-`10K` and `annual report` a kind of report; dates in any order a day. Words joined in a file's name
-(`ACTIVISIONBLIZZARD`, `BestBuy`) meet the same words apart, and the other way round. A hash is no name.
+A document's names come from its file and folders, its version, its date and its metadata, such as an issuer. Its title
+is left out, since the lexical index has a title's words in every chunk. Each form of a name is reduced to one term:
+`FY18`, `fiscal 2018` and `2018` are a year; `Q2`, `2Q` and `second quarter` a quarter; `10-K`, `10K` and `annual
+report` a kind of report; dates in any order a day. Joined words in a file's name (`ACTIVISIONBLIZZARD`, `BestBuy`)
+match the same words written separately, and the reverse. A hash is not a name.
 
-An ordinary word names nothing, though it stands in a file's name: `guide`, `watch`, `user`. A word is ordinary if the
-document's own text writes it in lower case, which says more than how people write it in a question.
+An ordinary word of a file's name, such as `guide`, `watch` or `user`, is not a name. A word is ordinary if the
+document's own text writes it in lower case; that is better evidence than its spelling in a question.
 """
 
 from __future__ import annotations
@@ -22,23 +22,24 @@ from pipelines.terms import terms_of
 
 VERSION = 1
 WHOLE, RUN = "=", "+"
-"""Beginnings of the terms of a word that may be several words joined, and of several words joined. One of a document
-meets the other of a question: two runs would say no more than their words do."""
+"""Prefixes of two kinds of terms: one word that may be several joined words, and a run of several words. A term of one
+kind in a document matches the other kind in a question; two runs would add nothing to their single words."""
 MOST_JOINED = 3
 LEAST_JOINED, LONGEST_JOINED = 6, 64
-"""Letters of a word that may be joined out of others; a longer one would not fit an entry of a database index."""
+"""Fewest and most letters of a word that may be several joined words; a longer one would not fit in a database index
+entry."""
 SHORT = 3
-"""Letters under which a word names nothing, unless it is in capitals."""
+"""Letters below which a word is not a name, unless it is in capitals."""
 OF_THE_FILE = frozenset({"author", "subject", "keywords", "description"})
-"""Metadata that programs write into files, which tells who made a file and seldom what it is called."""
+"""Metadata that programs write into files; it says who made a file, and seldom what the file is called."""
 MOST_WORDS = 400
-"""Words of a name or question that are looked at."""
+"""Most words of a name or question that are read."""
 LONGEST_VALUE = 200
-"""Characters of a metadata value that may be a name; a longer one is a text."""
+"""Most characters of a metadata value that may be a name; a longer one is a text."""
 BEGINNING = 4
-"""Letters in which a word of a text agrees with a name before it is looked at."""
+"""Letters at the start of a word that must match a name before the whole word is compared."""
 ORDINARY = 0.2
-"""Share of a word's occurrences in lower case from which it is ordinary."""
+"""Share of lower-case occurrences from which a word counts as ordinary."""
 
 _HASH = re.compile(
     r"(?<![0-9A-Za-z])(?:[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-fA-F]{12,}+)(?![0-9A-Za-z])"
@@ -72,27 +73,27 @@ _DAY = re.compile(
 
 
 def _unless_a_word(match: re.Match[str]) -> str:
-    """Return nothing for a hash, and a word of letters as it is."""
+    """Return "" for a hash, and any other word unchanged."""
     return match.group() if match.group().isalpha() else " "
 
 
 def names_in(text: str) -> frozenset[str]:
-    """Return the names that a question says or may say, as the terms that `document_names` may give of documents."""
+    """Return the possible names in a question, as the terms that `document_names` returns for documents."""
     met = {WHOLE: RUN, RUN: WHOLE}
     return frozenset(met.get(term[0], term[0]) + term[1:] for term in _names(text))
 
 
 def _names(text: str) -> frozenset[str]:
-    """Return the names that a text says, as terms: words, periods, days, kinds of report, words that may be joined, and
-    runs of up to MOST_JOINED words."""
+    """Return the names in a text as terms: words, periods, days, kinds of report, words that may be joined, and runs of
+    up to MOST_JOINED words."""
     rest, periods = _periods(_HASH.sub(_unless_a_word, _OWNING.sub("", text[: 20 * MOST_WORDS])).replace("_", " "))
     words = [word.lower() for word in _WORD.findall(_CAMEL.sub(" ", rest))][:MOST_WORDS]
     return frozenset([*periods, *(term for word in words for term in terms_of(word)), *_join_words(words)])
 
 
 def years_meant(text: str) -> dict[str, str]:
-    """Return the fiscal years that a text says, `FY18`, each with the year that it means, `2018`, as a term of the
-    lexical index."""
+    """Return the fiscal years in a text (`FY18`), each with its calendar year (`2018`) as a term of the lexical
+    index."""
     found = ((match.group(), match.groups()) for match in _FISCAL.finditer(text))
     return {said: f"{century or '20'}{year or short}" for said, (century, year, short) in found}
 
@@ -100,7 +101,8 @@ def years_meant(text: str) -> dict[str, str]:
 def document_names(
     uri: str, version: str | None, day: str | None, metadata: Mapping[str, str], texts: Iterable[str]
 ) -> frozenset[str]:
-    """Return the names of a document as terms, without ordinary words; `texts` are its own, `day` is in ISO form."""
+    """Return the names of a document as terms, without ordinary words; `texts` are its own texts, `day` is in ISO
+    form."""
     path = PurePosixPath(uri)
     said = [*path.parent.parts, path.stem, version or "", day or ""]
     said += [value for key, value in metadata.items() if key not in OF_THE_FILE and len(value) <= LONGEST_VALUE]
@@ -116,17 +118,17 @@ def document_names(
 
 
 def _is_small(term: str) -> bool:
-    """Return whether a term is a letter, or a number that counts or numbers something."""
+    """Say whether a term is a single letter or a small number, which may count or number something."""
     return len(term) < SHORT and (term.isdigit() or len(term) < 2)
 
 
 def always_names(term: str) -> bool:
-    """Return whether a name says so by itself, since it has a digit, however many documents bear it."""
+    """Say whether a term is a name however many documents have it, since it has a digit."""
     return any(letter.isdigit() for letter in term)
 
 
 def _join_words(words: list[str]) -> Iterator[str]:
-    """Yield words that may be joined of several, and several words joined. Numbers join nothing."""
+    """Yield words that may be several joined words, and runs of several words joined. Numbers are never joined."""
     for at in range(len(words)):
         joined = ""
         for following in words[at : at + MOST_JOINED]:
@@ -138,7 +140,7 @@ def _join_words(words: list[str]) -> Iterator[str]:
 
 
 def _periods(text: str) -> tuple[str, list[str]]:
-    """Return the text without its periods, days and kinds of report, and these as terms. A year stands for itself."""
+    """Return the text without its periods, days and kinds of report, and these as terms. A year is its own term."""
     found: list[str] = []
 
     def day(match: re.Match[str]) -> str:
@@ -193,13 +195,13 @@ def _periods(text: str) -> tuple[str, list[str]]:
 
 
 def alike_words(terms: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern of the words that begin as one of these terms does. Stemming all words would take too long."""
+    """Return a pattern of the words that begin like one of these terms. Stemming all words would take too long."""
     begins = "|".join(sorted({re.escape(term[:BEGINNING]) for term in terms}))
     return re.compile(rf"(?<![^\W_])(?:{begins})[^\W_]*+(?:['’][^\W_]++)*+", re.IGNORECASE)
 
 
 def _ordinary(terms: set[str], texts: Iterable[str]) -> set[str]:
-    """Return those of the terms that the texts write in lower case."""
+    """Return the terms that the texts write in lower case."""
     among = {found for word in terms if not always_names(word) for found in terms_of(word)}
     if not among:
         return set()

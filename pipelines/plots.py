@@ -1,15 +1,15 @@
 """The drawing of plots as SVG text: panels of grouped points with intervals, or of curves. No library is needed.
 
-    figure([Points("recall@5", groups=("structure", "page"), series={"dense": (.81, .74), "hybrid": (.93, None)},
+figure([Points("recall@5", groups=("structure", "page"), series={"dense": (.81, .74), "hybrid": (.93, None)},
                    intervals={"dense": ((.75, .86), (.68, .80))})], title="Splitters") -> str
 
-    figure([Curves("links", lines={"english-small": ((.80, 4100), (.90, 1200))}, x_label="floor",
+figure([Curves("links", lines={"english-small": ((.80, 4100), (.90, 1200))}, x_label="floor",
                    marks={"as shipped": .90})]) -> str
 
-A series has one colour in all panels of a figure and stands once in its legend, in order of appearance; None is
-left out. Points are fractions shown in percent; their intervals are whiskers. Axes include all values and intervals and
-need not begin at 0, since what is compared may lie close together; those of curves also include `x_within` and
-`y_within`. All values must be finite.
+A series has one colour in all panels of a figure and appears once in its legend, in order of appearance; values of None
+are left out. Points are fractions shown in percent; their intervals are whiskers. Axes include all values and
+intervals. They need not begin at 0, since the compared values may be close together. The axes of curves also include
+`x_within` and `y_within`. All values must be finite.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from html import escape
 COLOURS = ("#0b6e4f", "#c1440e", "#4059ad", "#b8860b", "#8f3985", "#1b9aaa", "#97572b", "#555555", "#e377c2")
 WIDTH, HEIGHT, LEFT, TOP, GAP = 430, 260, 48, 30, 20
 PLACE, WIDEST, APART = 30, 44, 18
-"""Least and most pixels of a point's place, and the pixels between two groups of points."""
+"""Least and most pixels for the width of a point's column, and the pixels between two groups of points."""
 LETTER, LINE = 6.0, 13
 """Approximate pixels of a letter's width and of a line's height."""
 MOST_NAMES = 10
-"""Most names below an x axis, so that short ones do not overlap. Longer axes show every second, third and so on."""
+"""Most names below an x axis, so that names do not overlap. A longer axis shows every second, third and so on."""
 _INK, _GRID = "#222222", "#dddddd"
 
 Point = tuple[float, float]
@@ -47,7 +47,7 @@ class Points:
 
 @dataclass(frozen=True, slots=True)
 class Curves:
-    """A panel of curves. `lines` are by name: points (x, y). `crosses` are single points, `marks` upright lines at an
+    """A panel of curves. `lines` are by name: points (x, y). `crosses` are single points, `marks` vertical lines at an
     x, each with its name beside it. `x_within` and `y_within` are further values that the axes include. `x_names` are
     the names of x = 0, 1 and so on, shown in place of numbers."""
 
@@ -92,8 +92,8 @@ def _series(panel: Panel) -> Iterator[str]:
 
 
 def _legend(colours: Mapping[str, str], width: float, top: float) -> tuple[list[str], float]:
-    """Draw a patch and a name for each series, in as many lines as needed. Return the parts and where the panels
-    begin."""
+    """Draw a patch and a name for each series, on as many lines as needed. Return the parts and the offset of the
+    panels below."""
     parts, x, y = [], float(GAP), top
     for name, colour in colours.items():
         long = 22 + LETTER * len(name) + 16
@@ -196,7 +196,7 @@ def _curves(panel: Curves, colours: Mapping[str, str], wide: float) -> list[str]
 
 
 def ticks(values: Sequence[float], most: int = 5) -> list[float]:
-    """Return round numbers, 1, 2 or 5 apart in some power of ten, that enclose all values."""
+    """Return round, evenly spaced numbers (steps of 1, 2 or 5 times a power of ten) that enclose all values."""
     low, high = min(values, default=0.0), max(values, default=1.0)
     if high <= low:
         low, high = (low - 0.5, high + 0.5) if low else (0.0, 1.0)

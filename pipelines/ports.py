@@ -15,15 +15,15 @@ Vectors = NDArray[np.float32]
 """Array of shape (n, dimension), with rows of unit length."""
 
 Spans = Sequence[tuple[int, int]]
-"""Parts of a text: for each the offset of its first character and of the one after its last."""
+"""Spans of a text: for each the offset of its first character and the offset after its last one."""
 
 Progress = Callable[[int, int], None]
-"""Function that is called with (done, total) during long work."""
+"""A function that is called with (done, total) during long work."""
 
 
 @dataclass(frozen=True, slots=True)
 class WeightedText:
-    """The text that a model gets at once, prompt included, and its weight in the vector of the whole text."""
+    """A text that a model gets in one call, prompt included, and its weight in the vector of the whole text."""
 
     text: str
     weight: int
@@ -65,7 +65,7 @@ class CountingEmbedder(TextEmbedder, Protocol):
     def tokens(self) -> int: ...
 
     def load(self) -> None:
-        """Load the model now, so that its files have been read."""
+        """Load the model now, so that its files are read."""
 
     @property
     def prompt(self) -> str:
@@ -73,7 +73,7 @@ class CountingEmbedder(TextEmbedder, Protocol):
 
     @property
     def window(self) -> int:
-        """Tokens of the longest text that the model takes at once; 0 if there is no such limit."""
+        """Most tokens of a text that the model takes in one call; 0 if there is no such limit."""
 
     def pieces(self, texts: Sequence[str]) -> list[list[WeightedText]]:
         """Return the pieces of each text that `passages` gives the model: the whole, or windows averaged by weight."""
@@ -118,7 +118,7 @@ class NoReply:
 
 
 ReplyCheck = Callable[[Reply], str | None]
-"""Function that returns why a reply cannot be used, or None if it can."""
+"""A function that returns why a reply cannot be used, or None if it can be used."""
 
 
 class LanguageModel(Protocol):
@@ -129,8 +129,8 @@ class LanguageModel(Protocol):
         """The model's name at its endpoint."""
 
     def replies(self, prompts: Iterable[Prompt], unusable: ReplyCheck) -> Generator[Reply | NoReply, None, None]:
-        """Yield one reply for each prompt, in order. The prompts are taken lazily, in the caller's thread, a bounded
-        number ahead of the replies; several are in flight at once."""
+        """Yield one reply for each prompt, in order. Prompts are read lazily, in the caller's thread, a limited number
+        ahead of the replies; several calls are in progress at a time."""
 
 
 class CrossEncoder(Protocol):
@@ -148,8 +148,8 @@ class SentenceSplitter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A bound of a metadata value: `numbers` is the range for a value that is a number, as Postgres writes it, and
-    `days` the first and last day for one that is a date. Either is None if the bound does not mean it."""
+    """A bound of a metadata value: `numbers` is the range for numeric values, in Postgres's notation, and `days` has
+    the first and last day for dates. Each is None if the bound is not of that type."""
 
     key: str
     numbers: str | None
@@ -180,8 +180,8 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class FoundSentence:
-    """A sentence with its rank. `score` is its cosine to the question. `paragraph_id` is empty if its paragraph is not
-    known, and then its whole chunk takes the paragraph's place. `paged` is true if its document has pages."""
+    """A sentence with its rank. `score` is its cosine to the question. `paragraph_id` is empty if its paragraph is
+    unknown; its whole chunk then replaces the paragraph. `paged` is true if its document has pages."""
 
     sentence_id: str
     doc_id: str
@@ -200,13 +200,13 @@ class FoundSentence:
 
 
 ParagraphKey = tuple[str, str]
-"""Chunk and paragraph. A paragraph that is too long for one chunk has a part, and so a key, in each of its chunks."""
+"""Chunk id and paragraph id. A paragraph longer than one chunk has a part, and so a key, in each of its chunks."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReachedSentence:
-    """A sentence to which an `edge`, as in Reached, of the anchor `via` leads: `steps` sentences away in reading order,
-    or by a link of that `similarity`."""
+    """A sentence reached from the anchor `via` by an `edge`, as in Reached: `steps` sentences away in reading order, or
+    by a link of that `similarity`."""
 
     sentence: FoundSentence
     edge: str
@@ -229,8 +229,8 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """The way in which the sentence route came to a paragraph. `edge` is `anchor` if the paragraph holds `anchors`;
-    else `next`, `previous` or `related`, by which the sentence `via` (an anchor's id) leads to it, with the
+    """The way in which the sentence route reached a paragraph. `edge` is `anchor` if the paragraph contains `anchors`.
+    Otherwise it is `next`, `previous` or `related`: the edge from the sentence `via` (an anchor's id), with the
     `similarity` of a link."""
 
     paragraph_id: str
@@ -279,8 +279,8 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class DocumentTerms:
-    """A document's weight for a question's terms: by term the sum of its BM25 weights, without idf, over all `chunks`
-    of the document. `found` are the requested chunks that belong to it."""
+    """The weights of a question's terms in a document: for each term the sum of its BM25 weights, without idf, over all
+    `chunks` of the document. `found` are the requested chunks that belong to it."""
 
     doc_id: str
     uri: str
@@ -291,7 +291,8 @@ class DocumentTerms:
 
 @dataclass(frozen=True, slots=True)
 class FoundAbbreviation:
-    """An abbreviation that `documents` define, as far as the asker may see them, with the keys of both forms."""
+    """An abbreviation with the number of `documents` that define it and that the asker may see, and the keys of both
+    forms."""
 
     short: str
     long: str
@@ -301,7 +302,7 @@ class FoundAbbreviation:
 
 
 Terms = Mapping[str, float] | Sequence[str]
-"""Terms to search for, each with its weight. A term of a sequence weighs as often as it stands there."""
+"""Terms to search for, each with its weight. In a sequence, the weight of a term is the number of its repeats."""
 
 
 class SearchIndex(Protocol):
@@ -309,12 +310,12 @@ class SearchIndex(Protocol):
 
     @property
     def keeps_names(self) -> bool:
-        """Say whether the names of documents are kept. They are not in a generation made before they were."""
+        """True if names of documents are stored. Generations of older versions have no names."""
 
     def dense(self, vector: Sequence[float], k: int, filters: Filters) -> list[Candidate]: ...
 
     def lexical(self, terms: Terms, k: int, filters: Filters) -> list[Candidate]:
-        """Return the k chunks of highest BM25 score for these terms, each counted by its weight."""
+        """Return the k chunks of highest BM25 score for these terms, each multiplied by its weight."""
 
     def similarities(self, chunk_ids: Sequence[str], vector: Sequence[float], filters: Filters) -> dict[str, float]:
         """Return the cosine of each of these chunks."""
@@ -326,31 +327,30 @@ class SearchIndex(Protocol):
         sentence."""
 
     def lexical_scores(self, chunk_ids: Sequence[str], terms: Terms, filters: Filters) -> dict[str, float]:
-        """Return the score that `lexical` gives these chunks; those without any of the terms are left out."""
+        """Return the score that `lexical` would give these chunks; chunks without any of the terms are left out."""
 
     def surrounding_scores(self, chunk_ids: Sequence[str], terms: Terms, filters: Filters) -> dict[str, float]:
-        """Return the BM25 score of each of these chunks with the one before and after it in its document, as one
-        text."""
+        """Return the BM25 score of each of these chunks, taken as one text with the chunk before and after it."""
 
     def document_terms(self, chunk_ids: Sequence[str], terms: Terms, filters: Filters) -> list[DocumentTerms]:
-        """Return the terms of the documents to which these chunks belong, whatever they weigh."""
+        """Return the weights of terms in the documents of these chunks."""
 
     def passages(self, chunk_ids: Sequence[str], filters: Filters) -> dict[str, Passage]: ...
 
     def bearers(self, names: Collection[str], filters: Filters) -> tuple[dict[str, int], int]:
-        """Return how many documents that the asker may see bear each of these names, those that none bears left out,
-        and how many documents there are. Large numbers are cut off."""
+        """Return how many documents have each of these names, without names that no document has, and the number of
+        documents. Only documents that the asker may see count, and large numbers are capped."""
 
     def named_documents(self, names: Mapping[str, float], k: int, filters: Filters) -> dict[str, float]:
-        """Return the k documents whose names weigh most, with the sum of the weights; ties by id. The restrictions on
-        documents hold, those on chunks and dates are left to the search."""
+        """Return the k documents with the greatest sum of weights of their names, and the sums; ties by id. Filters on
+        documents apply; filters on chunks and dates are left to the search."""
 
     def documents_of(self, chunk_ids: Sequence[str], filters: Filters) -> dict[str, str]:
         """Return the document of each of these chunks."""
 
     def abbreviations(self, keys: Collection[str], filters: Filters) -> list[FoundAbbreviation]:
-        """Return the abbreviations of which either form has one of these keys, its terms joined by spaces: those that
-        most documents define first."""
+        """Return the abbreviations that have one of these keys (terms joined by spaces) as either form; those that most
+        documents define come first."""
 
     def newest_date(self) -> str | None:
         """Return the newest effective date in the generation, in ISO form."""
@@ -360,19 +360,20 @@ class SearchIndex(Protocol):
         terms are left out."""
 
     def sentences(self, vector: Sequence[float], k: int, filters: Filters, least: float) -> list[FoundSentence]:
-        """Return the k sentences of highest cosine among those of at least this confidence, ties by id; fewer only if
-        fewer match."""
+        """Return the k sentences of highest cosine among those with at least this confidence, ties by id. Return fewer
+        only if fewer match."""
 
     def sentences_of(
         self, chunk_ids: Sequence[str], vector: Sequence[float], filters: Filters, least: float
     ) -> list[FoundSentence]:
-        """Return all sentences of these chunks that match, by id."""
+        """Return all matching sentences of these chunks, in order of id."""
 
     def expand(
         self, sentence_ids: Sequence[str], steps: int, vector: Sequence[float], filters: Filters, least: float
     ) -> list[ReachedSentence]:
         """Return the matching sentences of the sentences' own paragraphs, of up to `steps` sentences before and after
-        them, and of those they are RELATED_TO. A sentence that several edges lead to comes once for each."""
+        them, and of sentences that they are RELATED_TO. A sentence that several edges reach is returned once for each
+        edge."""
 
     def paragraphs(self, keys: Sequence[ParagraphKey], filters: Filters) -> dict[ParagraphKey, Paragraph]:
-        """Return paragraphs as passages, by the same rule of groups as `passages`."""
+        """Return paragraphs as passages, filtered by groups in the same way as `passages`."""

@@ -1,8 +1,8 @@
 """Ranges of document ids: the buckets that documents are divided into, and the ranges that their files cover.
 
-Ids are hashes, so a range holds about as many documents as it is wide. Buckets cut all ids into ranges of equal size.
-A file covers a range within a bucket. It is split in the middle when it has grown, and neighbours are joined when they
-have shrunk, so that one changed document rewrites few others.
+Ids are hashes, so the number of documents in a range is proportional to its width. Buckets divide all ids into ranges
+of equal size. A file covers a range within a bucket. A file that has grown is split in the middle, and neighbouring
+files that have shrunk are joined, so that one changed document rewrites few others.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 Range = tuple[str, str]
-"""The first id of some documents, and the first id after them. The bounds are the leading digits of an id."""
+"""The first id of some documents, and the first id after them. Both are the leading digits of an id."""
 
 IDS = 1 << 32
-"""Number of values of an id's leading digits, by which documents are divided."""
+"""Number of values of the leading digits of an id that divide the documents."""
 _DIGITS = 8
 _END = "g"
-"""A bound after all ids, which are hex digits."""
+"""A bound after all ids, which consist of hex digits."""
 ALL_IDS: Range = ("", _END)
 """The range of a table that is not divided."""
 MOST_IN_FILE = 1000
-"""Documents above which a file is split."""
+"""Documents in a file above which the file is split."""
 FEWEST_IN_FILES = 500
-"""Documents up to which neighbouring files are joined. It is half of MOST_IN_FILE: what is joined is not split again
+"""Documents up to which neighbouring files are joined: half of MOST_IN_FILE, so that a joined file is not split again
 soon."""
 
 
@@ -34,12 +34,12 @@ def bucket_of(doc_id: str, buckets: int) -> int:
 
 
 def bucket_range(bucket: int, buckets: int) -> Range:
-    """Return the range of a bucket, of `buckets` in all."""
+    """Return the range of a bucket; there are `buckets` buckets."""
     return _bound_text(-(-bucket * IDS // buckets)), _bound_text(-(-(bucket + 1) * IDS // buckets))
 
 
 def buckets_over(ends: Range, buckets: int) -> range:
-    """Return the buckets that have ids of a range, of `buckets` in all."""
+    """Return the buckets that contain ids of a range; there are `buckets` buckets."""
     return range(_value(ends[0]) * buckets // IDS, (_value(ends[1]) - 1) * buckets // IDS + 1)
 
 
@@ -58,14 +58,14 @@ def overlap(one: Range, other: Range) -> Range | None:
 
 
 def cut(whole: Range, others: Iterable[Range]) -> list[Range]:
-    """Return a range cut at all bounds of others that are in it."""
+    """Return the parts of a range, cut at all bounds of other ranges that lie in it."""
     bounds = {bound for other in others for bound in other if whole[0] < bound < whole[1]}
     ends = [whole[0], *sorted(bounds), whole[1]]
     return list(pairwise(ends))
 
 
 def join_ranges(ranges: Iterable[Range]) -> list[Range]:
-    """Return ranges in order, with those that touch or overlap as one."""
+    """Return ranges in order, with touching or overlapping ranges joined."""
     found: list[Range] = []
     for first, after in sorted(ranges):
         if found and first <= found[-1][1]:
@@ -75,8 +75,8 @@ def join_ranges(ranges: Iterable[Range]) -> list[Range]:
 
 
 def file_ranges(present: Sequence[Range], doc_ids: Sequence[str]) -> list[Range]:
-    """Return the ranges that the files of a bucket should have from now on. `present` are those that they have, in
-    order and without gaps; `doc_ids` are the documents, in order."""
+    """Return the new ranges of the files of a bucket. `present` has the current ranges, in order and without gaps;
+    `doc_ids` has the documents, in order."""
     found: list[Range] = []
     for ends in present:
         for part in _halves(ends, doc_ids):

@@ -119,10 +119,11 @@ class ParsedFile:
 
 @dataclass(frozen=True, slots=True)
 class RawDocument:
-    """One listed file. `groups`, principals among them, and `metadata` are the side-car's, not the file's own.
+    """One listed file. `groups` (including principals) and `metadata` come from the side-car, not from the file.
 
-    `source_groups` hold if neither the side-car nor the file names groups. They also hold if `groups` are empty, not
-    None: in a source in which strangers choose names, the groups that a file claims for itself are ignored."""
+    `source_groups` apply if neither the side-car nor the file names groups. They also apply if `groups` is empty rather
+    than None: in a source where untrusted people choose names, groups named in a file are ignored.
+    """
 
     doc_id: str
     source: str
@@ -307,10 +308,11 @@ class Sentence:
     """A sentence, the unit finer than a chunk. `start` and `length` are characters of the chunk's own text:
     `chunk.text[start:start + length] == text`.
 
-    `paragraph_start` and `paragraph_length` likewise are those of its paragraph, or of the part of it that the chunk
-    holds. `paragraph_span` is that part's place in the body. If the paragraph is longer than LONGEST_PARAGRAPH,
-    `paragraph` is only this part. `lead` is text above it in the document that must be read with it, such as a
-    table's unit line. It is no part of `text`."""
+    `paragraph_start` and `paragraph_length` are the same for its paragraph, or for the part of it in the chunk.
+    `paragraph_span` is that part's place in the body. If the paragraph is longer than LONGEST_PARAGRAPH, `paragraph` is
+    only this part. `lead` is text above it in the document that belongs to it, such as a table's unit line. It is not
+    part of `text`.
+    """
 
     doc_id: str
     index: int
@@ -422,8 +424,8 @@ class FigureDescription:
 
 @dataclass(frozen=True, slots=True)
 class Abbreviation:
-    """An abbreviation that a document defines itself. The definition stands in `body` from `start` to `end`, where it
-    is given first; `count` says how often the short form stands in the document."""
+    """An abbreviation that a document defines itself. The first definition is in `body` from `start` to `end`; `count`
+    says how often the short form occurs in the document."""
 
     doc_id: str
     index: int

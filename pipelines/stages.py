@@ -28,14 +28,14 @@ from pipelines.records import tables
 from pipelines.settings.base import Settings
 
 UNPARTITIONED = -1
-"""The number, in place of a bucket's, of a table that is not partitioned."""
+"""Number in place of a bucket's for a table without partitions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """The values that a generation has frozen: overlap floors by language; the identities of the embedder, of the
-    static vectors that decide on overlap, and of the models that divide into sentences; and the prompts
-    of the roles that enrichment asks, by role and language."""
+    """The frozen values of a generation: overlap floors by language; the identities of the embedder, of the static
+    vectors that decide on overlap, and of the models that split sentences; and the prompts of the roles used in
+    enrichment, by role and language."""
 
     floors: Mapping[str, float] = field(default_factory=dict)
     embedder: str = ""
@@ -47,8 +47,8 @@ class Frozen:
 @dataclass(frozen=True, slots=True)
 class Stage:
     """One asset. It makes `tables` (name to record type) from `inputs` (table names), and `shaped_by` gives the
-    settings and frozen values that shape it, by name. It also `looks_at` tables that decide nothing by themselves:
-    if they change, an input does too, or the outcome is the same. A stage that is not `parted` makes one table of all
+    settings and frozen values that shape it, by name. It also `looks_at` tables that never decide alone: if they
+    change, an input changes too, or the result is the same. A stage that is not `parted` makes one table of all
     documents."""
 
     name: str
@@ -69,7 +69,7 @@ def _floors(settings: Settings) -> str:
 
 
 def _reply_values(settings: Settings, frozen: Frozen, role: str) -> dict[str, Any]:
-    """Return the values that shape the replies to a role's prompts, or nothing if no model is asked."""
+    """Return the values that shape the replies to a role's prompts; return {} if no model is used."""
     if role not in settings.bought_roles:
         return {}
     # Results stay under the key of the model that they were begun with, though another one may write the new ones.
@@ -200,9 +200,9 @@ def _stages() -> tuple[Stage, ...]:
 STAGES: Mapping[str, Stage] = {stage.name: stage for stage in _stages()}
 """The stages by name, each after the stages that make its inputs."""
 STAGE_OF_ROLE = {"figure": "figure_descriptions", "summary": "document_summaries", "context": "chunk_contexts"}
-"""The stage that each role of a language model writes the texts of."""
+"""The stage whose texts each role of a language model writes."""
 WHOLE_CORPUS = frozenset({"raw_documents", "sentence_links"})
-"""Stages that run once for all documents: sources are listed once, and a sentence may be near any other."""
+"""Stages that run once for all documents: sources are listed once, and any two sentences may be near each other."""
 KEEPING = "parsed_elements"
 """The stage whose tables keep the last good version of a document that fails at it. A document that fails later is in
 no table from there on, until it succeeds. Readers are served its last version from Postgres while the same
@@ -224,7 +224,7 @@ def stage_keys(settings: Settings, frozen: Frozen) -> dict[str, str]:
 
 
 _SHOWN = 12
-"""Characters of a key that tell versions apart for people."""
+"""Characters of a key that are shown to people; enough to distinguish versions."""
 
 
 def stage_key(name: str, settings: Settings, frozen: Frozen) -> str:
@@ -233,9 +233,9 @@ def stage_key(name: str, settings: Settings, frozen: Frozen) -> str:
 
 
 def generation_key(settings: Settings, installed: Frozen) -> str:
-    """Return the key that distinguishes generations before their statistics are frozen: all settings that
-    shape one, the stages' versions, and the identities of the models (of every preset for auto). The number of buckets
-    is in it, since they partition the rows in Postgres."""
+    """Return the key that distinguishes generations before their statistics are frozen: all settings that shape one,
+    the stages' versions, and the identities of the models (of every preset for auto). The number of buckets is part of
+    it, since buckets partition the rows in Postgres."""
     return fingerprint("generation", _shape(settings, installed), settings.buckets)
 
 
@@ -244,18 +244,18 @@ def _shape(settings: Settings, installed: Frozen) -> list[Any]:
 
 
 IN_POSTGRES = ("corpus_statistics", "term_statistics", "indexed_documents", "search_index")
-"""Names of the assets that are no stages and belong to one generation."""
+"""Names of the assets that are not stages and belong to one generation."""
 
 
 def code_versions(settings: Settings, installed: Frozen) -> dict[str, str]:
     """Return by asset a version that changes with everything that shapes its rows: settings, installed models, prompts
-    and the version of its stage and of those before. No database is needed, so neither what a generation froze from
-    its corpus nor the number of buckets is in it."""
+    and the version of its stage and of those before. It needs no database, so it includes neither the values that a
+    generation froze from its corpus nor the number of buckets."""
     keys = {name: f"{STAGES[name].version}-{key[:_SHOWN]}" for name, key in stage_keys(settings, installed).items()}
     return {**keys, **dict.fromkeys(IN_POSTGRES, fingerprint("index", _shape(settings, installed))[:_SHOWN])}
 
 
 def chunking_key(settings: Settings, installed: Frozen) -> str:
-    """Return the key of the chunking: generations with an equal one have equal overlap floors, whatever their
+    """Return the key of the chunking: generations with equal keys have equal overlap floors, whatever their
     embedder."""
     return fingerprint(stage_keys(settings, installed)["chunks"], settings.chunking.overlap_floor)

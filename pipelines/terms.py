@@ -1,16 +1,16 @@
 """The terms of the lexical index, the same for documents and questions, in any language.
 
-Every word is normalised by its own script, never by the language of the text around it, so a
-question in one language agrees with a document in another. Folding: compatibility forms, case,
-accents, stress marks, soft hyphens, apostrophes inside Cyrillic words, ё as е, ґ as г, and Latin
-look-alikes inside Cyrillic words (common in PDF files). Then, by script:
+Every word is normalised by its own script, never by the language of the text around it, so a question in one language
+agrees with a document in another. Folding: compatibility forms, case, accents, stress marks, soft hyphens, apostrophes
+inside Cyrillic words, ё as е, ґ as г, and Latin look-alikes inside Cyrillic words (common in PDF files). Then, by
+script:
 
-- Latin: the English Snowball stemmer (Porter2), which on other languages does no more than cut;
+- Latin: the English Snowball stemmer (Porter2), which only cuts endings in other languages;
 - Cyrillic, Greek, Armenian, Georgian: the first six letters;
 - ideographs, kana, hangul and scripts written without spaces: bigrams;
-- raised digits: apart from a number or a word of four letters before them, since they are powers and references to
-  notes (10⁶, 2021¹, leave²); with a shorter word, which is a unit (m²);
-- numbers: whole, `1,234` as `1234` and the decimal comma as a point; words holding digits: whole.
+- raised digits: separate from a number or a word of at least four letters, since they are powers or note references
+  (10⁶, 2021¹, leave²); joined to a shorter word, which is a unit (m²);
+- numbers: whole, `1,234` as `1234` and the decimal comma as a point; words with digits: whole.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 VERSION = "terms-3"
 STEM_LETTERS = 6
 LONGEST = 64
-"""Longer words are cut here, so that a term always fits an index entry."""
+"""Most characters of a term; longer words are cut, so that a term always fits an index entry."""
 
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fff\u3005-\u3007\u3040-\u31ff"
 _UNSPACED += "\u3400-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -44,7 +44,7 @@ _PLAIN = re.compile(r"\d+(?:[.,]\d+)*|[a-z][a-z0-9]*(?:'[a-z0-9]+)*")
 
 @lru_cache(maxsize=1)
 def _any_script() -> re.Pattern[str]:
-    """Numbers, runs without spaces, words with their marks and inner apostrophes."""
+    """Return a pattern of words with their marks and inner apostrophes, of numbers, and of runs without spaces."""
     mark = f"[{_marks()}]"
     letter = rf"(?:[^\W_{_UNSPACED}]{mark}*)"
     run = rf"[{_UNSPACED}](?:[{_UNSPACED}]|{mark})*"
@@ -53,7 +53,7 @@ def _any_script() -> re.Pattern[str]:
 
 @lru_cache(maxsize=1)
 def _any_place() -> re.Pattern[str]:
-    """Return a pattern of runs without spaces, and of runs of all that words are made of before they are folded."""
+    """Return a pattern of runs without spaces, and of runs of the characters that words have before folding."""
     signs = "".join(map(chr, _SIGNS)) + "'"
     part = rf"(?:(?![{_UNSPACED}])[^\W_]|[{_marks()}{signs}]|(?<=\d)[.,](?=\d))"
     return re.compile(rf"([{_UNSPACED}][{_UNSPACED}{_marks()}]*)|{part}+")
@@ -78,14 +78,14 @@ def _without_marks(word: str) -> str:
 
 @cache
 def _stemmer() -> Any:
-    """Return the class of the English stemmer, whose package imports those of forty languages."""
+    """Return the class of the English stemmer; its package imports the stemmers of forty languages."""
     from snowballstemmer.english_stemmer import EnglishStemmer
 
     return EnglishStemmer
 
 
 def _stem(word: str) -> str:
-    """One folded word of one script, cut or stemmed; words with digits stay whole."""
+    """Return one folded word of one script, cut or stemmed; words with digits are unchanged."""
     if any(letter.isdigit() for letter in word):
         return word
     first = ord(word[0])
@@ -98,7 +98,7 @@ def _stem(word: str) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def _normal(word: str) -> tuple[str, ...]:
-    """Terms of one matched word: one, but for a word that an apostrophe divides."""
+    """Return the terms of one matched word: one term, or several if an apostrophe divides the word."""
     if word[0].isdigit():
         return (_number(word),)
     if _CYRILLIC.search(word):
@@ -117,7 +117,7 @@ def _bigrams(run: str) -> list[str]:
 
 
 def terms_of(text: str) -> list[str]:
-    """Terms in order, repeats kept; empty for text without letters and digits."""
+    """Return the terms of a text in order, with repeats; return [] for text without letters and digits."""
     if text.isascii():
         found = _PLAIN.findall(text.lower().replace("`", "'"))
     else:
@@ -137,10 +137,11 @@ def terms_of(text: str) -> list[str]:
 
 
 def terms_in_place(text: str) -> Iterator[tuple[int, int, list[str]]]:
-    """Yield (start, end, terms) of each word of a text, in order. Together the terms are those of `terms_of`, except
-    beside signs that are another sign in a usual width or height.
+    """Yield (start, end, terms) of each word of a text, in order.
 
-    Two letters of a script without spaces count as a word, so that words overlap there."""
+    Together the terms equal those of `terms_of`, except next to width or height variants of characters. In scripts
+    without spaces, two neighbouring letters count as a word, so words overlap.
+    """
     for found in _any_place().finditer(text):
         start, end = found.span()
         if found[1] is None:

@@ -1,10 +1,9 @@
-"""The token count for chunk budgets, in any language, without a model.
+"""The token count for chunk budgets, computed in any language without a model.
 
-The count belongs to the chunking settings, not to the embedder, so swapping the embedder never
-re-packs a chunk. Words of Latin letters count one for every nine letters begun, words of other
-alphabets one for every five, numbers one for every three digits, every ideograph and every sign
-one. Against all-MiniLM's WordPiece on English and multilingual-e5's Unigram on Ukrainian the
-count is within 15 % (tests/unit/pipelines/test_tokens.py measures it).
+The count belongs to the chunking settings, not to the embedder, so a swap of the embedder never changes a chunk. A word
+counts one token for each nine Latin letters or part of nine, or for each five letters of another alphabet; a number one
+for each three digits; every ideograph and sign one. Against all-MiniLM's WordPiece on English and multilingual-e5's
+Unigram on Ukrainian the count is within 15 % (tests/unit/pipelines/test_tokens.py measures it).
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _PIECE = re.compile(r"[^\W\d_]+|\d+|[^\w\s]|_")
 
 
 def _step(piece: str) -> int:
-    """Return the number of characters of this piece that make one token."""
+    """Return how many characters of this kind of piece make one token."""
     first = ord(piece[0])
     if piece[0].isdigit():
         return DIGITS
@@ -43,7 +42,7 @@ def beginning(text: str, tokens: int) -> int:
 
 
 class TokenIndex:
-    """Token counts of any slice of one text in logarithmic time after one pass."""
+    """A token counter for slices of one text: one pass to build it, then logarithmic time for each slice."""
 
     def __init__(self, text: str) -> None:
         self.starts: list[int] = []

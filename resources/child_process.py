@@ -1,12 +1,12 @@
-"""The files that pincite is installed as, and its processes, started without the current folder or secrets.
+"""The installed files of pincite, and the start of its processes without the current folder and without secrets.
 
-The current folder may be a folder of documents, and a document may be named `pickle.py`. Python puts that folder
-first for `-m` and `-c`, and for an empty entry of PYTHONPATH. This module is imported before that folder is taken off
-the path, so it imports only `os`, `signal` and `sys`.
+The current folder may be a folder of documents, and a document may be named `pickle.py`. Python puts that folder first
+for `-m` and `-c`, and for an empty entry of PYTHONPATH. This module is imported before that folder is removed from the
+path, so it imports only `os`, `signal` and `sys`.
 
-The folders `sql`, `prompts` and `example` are where they are edited in a checkout; the wheel has them within the
-package `pincite`, so that it claims no general names of an environment. They are found by file, because any folder
-named `sql` on the import path would otherwise answer to the name.
+In a checkout, the folders `sql`, `prompts` and `example` are at the top level; in the wheel they are within the package
+`pincite`, so that it uses no general names in an environment. They are found by path, because an import could find any
+other folder named `sql`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import sys
 
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-"""The folder from which the packages of pincite are imported."""
+"""The folder from which pincite's packages are imported."""
 _EDITED = {"sql": "sql", "prompts": "prompts", "example": "tests/data"}
-"""The folders in a checkout, by shipped name; pyproject.toml says the same for the wheel."""
+"""The folders in a checkout, by their names in the wheel; pyproject.toml has the same names."""
 
 
 def shipped_folder(name: str) -> str:
@@ -37,7 +37,8 @@ _KEPT = {
     *("HOME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "XDG_CACHE_HOME", "PINCITE_CACHE", "TESSDATA_PREFIX"),
     *("PYTHONHOME", "PYTHONUTF8", "PYTHONCOERCECLOCALE", "PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE"),
 }
-"""The variables that a child is given, beside LC_* and the lists of folders. No variable here ever holds a secret."""
+"""The environment variables that a child process gets, besides LC_* and the lists of folders. None of them ever holds a
+secret."""
 _THIS = "resources.child_process"
 _PARENT_DEATH_SIGNAL = 1
 _FOLDERS = ("PATH", "LD_LIBRARY_PATH")
@@ -55,15 +56,16 @@ def child_command(module: str, *arguments: str) -> list[str]:
 
 
 def tied_command(module: str, *arguments: str, ends: int) -> list[str]:
-    """Return a command like `child_command`, for a process that outlives its starter by moments at most.
+    """Return a command like `child_command`, for a process that ends soon after its starter.
 
-    The kernel sends it the signal `ends` when the thread that starts it has ended for any reason. It must be
-    the thread that asks for the command, or another of its process."""
+    The kernel sends it the signal `ends` when the thread that started it has ended for any reason. The thread must
+    belong to the process that calls this function.
+    """
     return child_command(_THIS, str(int(ends)), str(os.getpid()), module, *arguments)
 
 
 def end_with_parent(number: int = signal.SIGKILL) -> None:
-    """Have the kernel send this process a signal when the thread that started it ends."""
+    """Let the kernel send this process a signal when the thread that started it ends."""
     if sys.platform == "linux":
         import ctypes
 
@@ -71,8 +73,8 @@ def end_with_parent(number: int = signal.SIGKILL) -> None:
 
 
 def script_command(module: str, *arguments: str) -> list[str]:
-    """Return the command that runs, by its file, a module that imports no module of pincite: a confined process may
-    not list the folder that they are in."""
+    """Return the command that runs a module by its file. The module must not import others of pincite, whose folder a
+    confined process may not list."""
     return [sys.executable, "-I", "-S", os.path.join(ROOT, *module.split(".")) + ".py", *arguments]
 
 
@@ -82,13 +84,13 @@ def site_command(module: str, *arguments: str, python: str = sys.executable) -> 
 
 
 def protect_children() -> None:
-    """Keep the current folder off the path also in Python processes that libraries start (multiprocessing, Dagster)."""
+    """Keep the current folder off the path in Python processes that libraries start too (multiprocessing, Dagster)."""
     os.environ["PYTHONSAFEPATH"] = "1"
 
 
 def module_path() -> list[str]:
-    """Return the path on which this process finds modules, in its order, without entries from the current folder:
-    empty and relative entries, and that folder itself unless pincite is installed in it."""
+    """Return this process's module path without entries of the current folder: empty and relative entries, and the
+    folder itself unless pincite is installed in it."""
     try:
         here = os.path.realpath(os.getcwd())
     except OSError:  # it was removed
@@ -105,8 +107,8 @@ def _own(entry: str, here: str) -> str:
 
 
 def program_environment(**more: str) -> dict[str, str]:
-    """Return the environment of a program that is not Python's. An allow-list keeps out every key, password and
-    address of pincite's own."""
+    """Return the environment for a program that is not Python. An allow-list excludes every key, password and address
+    of pincite."""
     kept = {name: value for name, value in os.environ.items() if name in _KEPT or name.startswith("LC_")}
     for name in _FOLDERS:
         # An empty or relative entry is the current folder, or one in it.
@@ -123,14 +125,15 @@ def program_path(name: str) -> str | None:
 
 
 def child_environment(**more: str) -> dict[str, str]:
-    """Return the environment of a process that works on documents. It finds the modules that this process finds, and
-    no others."""
+    """Return the environment of a process that works on documents. It finds the same modules as this process, and no
+    others."""
     path = os.pathsep.join(module_path())
     return program_environment(**_SETTINGS, PYTHONPATH=path, PYTHONSAFEPATH="1", **more)
 
 
 def _run_tied() -> None:
-    """Run the module that `tied_command` names, unless its starter has ended already: nothing would then end it."""
+    """Run the module named by `tied_command`, unless its starter has already ended: nothing would end the process
+    then."""
     import runpy
 
     number, starter, module, *arguments = sys.argv[1:]

@@ -1,4 +1,4 @@
-"""Thin Dagster shells over the plain resources. Keep all logic out of this module."""
+"""Thin Dagster wrappers of the plain resources. This module contains no logic."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -31,10 +31,11 @@ class StateResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
 
 def state_resource(find: FindProject) -> dg.ResourceDefinition:
-    """Return the state of a project that its definitions name, opened for a run. It needs no configuration.
+    """Return a resource that opens the state of a project for a run.
 
-    The definitions are merged with others, whose executor may make each step in a process of its own: each of them
-    opens the state, and waits for the others."""
+    It needs no configuration. It is for definitions that are merged with others, whose executor may run each step in a
+    separate process: each process opens the state, and waits for the others.
+    """
 
     @dg.resource(description="The state of one index, opened for a run or, in another project's job, for a step.")
     def state(context: dg.InitResourceContext) -> Iterator[State]:

@@ -1,4 +1,4 @@
-"""The content of files as one hash."""
+"""Hashes of the contents of files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def bytes_hash(data: bytes) -> str:
 
 
 def stream_hash(stream: IO[bytes]) -> str:
-    """Return the same hash of the rest of a stream, read piece by piece."""
+    """Return the hash of the rest of a stream, read piece by piece. It equals `bytes_hash` of the same bytes."""
     whole = piecewise()
     while piece := stream.read(_PIECE):
         whole.update(piece)
@@ -41,7 +41,7 @@ def content_hash(*paths: Path) -> str:
 
 
 def combined_hash(hashes: Sequence[str]) -> str:
-    """Return the hash of a document made of these files; one file's own hash if it is the only one."""
+    """Return the hash of a document made of these files; for a single file, the file's hash."""
     if len(hashes) == 1:
         return hashes[0]
     whole = piecewise()

@@ -1,9 +1,9 @@
-"""The HTTP client: answers are bounded in bytes and time, redirects stay on one server, and failures say why.
+"""The HTTP client: answers are bounded in bytes and time, redirects stay on one server, and errors have a reason.
 
-The limits hold where bytes come off the socket. So they count everything: status lines that never end, informational
-answers, headers, chunks, trailers and bodies of one byte a minute. Nothing is unpacked here, and an answer that is
-packed is refused by its headers: a few bytes of gzip may become gigabytes. Every library that stands on urllib3 can be
-held to them: requests, botocore and the clients of Google and Azure.
+The limits apply to the bytes from the socket. So they count everything: endless status lines, informational answers,
+headers, chunks, trailers and bodies of one byte a minute. Nothing is decompressed here, and a compressed answer is
+refused by its headers, since a few bytes of gzip may become gigabytes. The limits work for every library based on
+urllib3: requests, botocore and the clients of Google and Azure.
 """
 
 from __future__ import annotations
@@ -41,24 +41,25 @@ if TYPE_CHECKING:
 
 
 MOST_BYTES = 64 << 20
-"""Bytes of one answer with its headers, where the caller allows no other number. A page of a listing has about 1 MB."""
+"""Most bytes of one answer with its headers, unless the caller sets another limit. A page of a listing has about 1
+MB."""
 SECONDS = 600.0
-"""Seconds that one answer may take, where the caller allows no other number."""
+"""Most seconds of one answer, unless the caller sets another limit."""
 HEAD_SECONDS = 120.0
-"""Seconds until the headers of an answer have come."""
+"""Most seconds until the headers of an answer are complete."""
 CONNECTS, SILENCE = 5.0, 30.0
 """Seconds to wait for a connection, and between two pieces of an answer."""
 _PLAIN = frozenset({"", "identity"})
 _PORTS = {"http": 80, "https": 443}
 _UNCLEAN = re.compile(r"[\x00-\x20\x7f\\]")
-"""Signs in the name of a server that parsers of addresses read differently."""
+"""Pattern of characters in a server's name that URL parsers interpret differently."""
 _DROPPED = re.compile(r"[\t\r\n]")
-"""Signs that only one of them leaves out."""
+"""Pattern of characters that only some URL parsers ignore."""
 _DEEPEST = 10
 
 
 class Overrun(OSError):
-    """An answer that is longer or slower than it may be, or packed in a way that was not asked for."""
+    """An answer that is longer or slower than allowed, or compressed without a request for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +74,8 @@ _allowance: ContextVar[_Allowance | None] = ContextVar("allowance", default=None
 
 @contextmanager
 def answer_limits(most: int | None, seconds: float, packed: bool = False) -> Iterator[None]:
-    """Set the limits of answers to requests that are sent within. `packed` takes a Content-Encoding as a property of
-    the file: its bytes are given as they come, and never unpacked."""
+    """Set the limits of answers to requests that are sent within. `packed` treats a Content-Encoding as a property of
+    the file: its bytes are returned unchanged, and never decompressed."""
     token = _allowance.set(_Allowance(most, seconds, packed))
     try:
         yield
@@ -83,7 +84,8 @@ def answer_limits(most: int | None, seconds: float, packed: bool = False) -> Ite
 
 
 def bound_answers(session: requests.Session, at_once: int) -> None:
-    """Make all answers to a session bounded. It follows no redirects, keeps no cookies and asks for plain bytes."""
+    """Limit all answers to a session. The session follows no redirects, keeps no cookies and requests uncompressed
+    bytes."""
     from http.cookiejar import DefaultCookiePolicy
 
     from requests.adapters import HTTPAdapter
@@ -99,7 +101,7 @@ def bound_answers(session: requests.Session, at_once: int) -> None:
             return manager
 
         def add_headers(self, request: requests.PreparedRequest, **_: Any) -> None:
-            """Ask for plain bytes, whatever the library asks for, but for files that are kept packed."""
+            """Request uncompressed bytes, except for files that stay compressed, whatever the library would request."""
             if not (_allowance.get() or _Allowance()).packed:
                 request.headers["Accept-Encoding"] = "identity"
 
@@ -111,7 +113,7 @@ def bound_answers(session: requests.Session, at_once: int) -> None:
 
 
 def bounded_session(at_once: int) -> requests.Session:
-    """Return a session that takes proxies and certificates from the environment, and no credentials."""
+    """Return a session that uses proxies and certificates from the environment, but no credentials."""
     import requests
 
     made = requests.Session()
@@ -122,7 +124,7 @@ def bounded_session(at_once: int) -> requests.Session:
 
 
 def botocore_session(**named: Any) -> URLLib3Session:
-    """Return a sender of botocore's whose answers are bounded."""
+    """Return an HTTP session for botocore with limited answers."""
     from botocore.httpsession import URLLib3Session
 
     made = URLLib3Session(timeout=(CONNECTS, SILENCE), **named)
@@ -131,7 +133,7 @@ def botocore_session(**named: Any) -> URLLib3Session:
 
 
 class _Counted(io.RawIOBase):
-    """The bytes of a socket, as far as they are allowed."""
+    """The bytes of a socket, counted up to the limits."""
 
     def __init__(self, raw: io.RawIOBase, sock: socket.socket, allowance: _Allowance) -> None:
         self._raw, self._sock, self._allowance = raw, sock, allowance
@@ -210,7 +212,7 @@ class _SecurePool(HTTPSConnectionPool):
 
 
 POOLS = {"http": _Pool, "https": _SecurePool}
-"""Classes of connections, as a PoolManager of urllib3 takes them."""
+"""Classes of connections, for a PoolManager of urllib3."""
 
 
 # ---------------------------------------------------------------- errors and addresses
@@ -220,7 +222,7 @@ _LONGEST_SAID = 300
 
 
 def why(error: BaseException) -> str:
-    """Return the message of the limit that an answer overran, however libraries wrapped it; else the error's own."""
+    """Return the message of the exceeded limit, even if libraries wrapped it, or else the error's own message."""
     seen: list[object] = [error]
     for found in seen:
         if isinstance(found, Overrun):
@@ -231,13 +233,13 @@ def why(error: BaseException) -> str:
 
 
 def overran(error: BaseException) -> bool:
-    """Tell whether an error is of a limit, so that another try would meet it again."""
+    """Say whether an error comes from a limit, so that another try would exceed it again."""
     return why(error) != (str(error) or type(error).__name__) or isinstance(error, Overrun)
 
 
 def server_of(url: str) -> tuple[str, str, int]:
-    """Return scheme, host and port of an address, or empty ones where the parser that decides and the one that
-    connects would not agree about it."""
+    """Return scheme, host and port of an address. They are empty if the parser of the check and the parser of the
+    connection might disagree about the address."""
     try:
         parts, sent_to = urlsplit(url), parse_url(url)
         host = parts.hostname or ""
@@ -263,16 +265,16 @@ def error_text(error: BaseException) -> str:
 ATTEMPTS = 4
 """Tries of each request, since the server may be busy or fail for a moment."""
 LONGEST_WAIT = 10.0
-"""Most seconds between two tries, whatever the server asks for."""
+"""Most seconds between two tries, even if the server asks for more."""
 BODY_SECONDS = 3600.0
-"""Most seconds that one body may take, so that a slow server cannot hold up a run forever."""
+"""Most seconds for one body, so that a slow server cannot delay a run forever."""
 BUSY = frozenset({429, 500, 502, 503, 504})
-"""Statuses after which a request is tried again, where the caller names no others."""
+"""Statuses after which a request is retried, unless the caller names others."""
 _MOST_REDIRECTS = 5
 _PIECE = 1 << 20
 T = TypeVar("T")
 _Take = Callable[[str, "requests.Response"], T]
-"""A function that takes from an answer, and from its address, what the caller wants."""
+"""A function that extracts the wanted data from an answer and its address."""
 
 
 class Unreached(Exception):
@@ -289,7 +291,7 @@ class LedAway(Unreached):
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """An answer that was read. `url` is its address after redirects; `body` is None if it was not wanted."""
+    """A complete answer. `url` is its address after redirects; `body` is None if it was not wanted."""
 
     url: str
     status: int
@@ -298,7 +300,7 @@ class HttpResponse:
 
 
 class HttpClient:
-    """A client of one server, safe in several threads. It has no credentials unless `auth` gives some."""
+    """A client of one server that several threads may use. It has no credentials unless `auth` has some."""
 
     def __init__(
         self,
@@ -322,7 +324,7 @@ class HttpClient:
     def open_answer(
         self, method: str, url: str, headers: Mapping[str, str] | None = None, content: bytes | None = None
     ) -> Iterator[requests.Response]:
-        """Yield an answer whose body is not read yet. Raise Unreached."""
+        """Yield an answer whose body is not yet read. Raise Unreached."""
         response = self._follow(method, url, dict(headers or {}), content, False, lambda _, response: response)
         try:
             yield response
@@ -338,8 +340,8 @@ class HttpClient:
         packed: bool = False,
         wanted: Callable[[str, requests.Response], bool] = lambda _, response: response.status_code == 200,
     ) -> HttpResponse:
-        """Return an answer with its body of at most `most` bytes, if it is `wanted` by its address and its headers. A
-        body that breaks off is asked for again. With `packed`, a gzip file is kept packed. Raise Unreached."""
+        """Return an answer, with its body of at most `most` bytes if `wanted` returns true for its address and headers.
+        An interrupted body is requested again. With `packed`, a gzip file stays compressed. Raise Unreached."""
 
         def take(at: str, response: requests.Response) -> HttpResponse:
             with response:
@@ -351,7 +353,7 @@ class HttpClient:
     def _follow(
         self, method: str, url: str, headers: dict[str, str], content: bytes | None, packed: bool, take: _Take[T]
     ) -> T:
-        """Return what is taken from the answer at the end of the redirects, which stay on this server."""
+        """Return the result of `take` for the answer at the end of the redirects, which stay on this server."""
         for _ in range(_MOST_REDIRECTS + 1):
             response, taken = self._send_once(method, url, headers, content, packed, take)
             if taken is not None:
@@ -364,7 +366,7 @@ class HttpClient:
     def _send_once(
         self, method: str, url: str, headers: dict[str, str], content: bytes | None, packed: bool, take: _Take[T]
     ) -> tuple[requests.Response, T | None]:
-        """Return an answer, and what is taken from it; None for a redirect."""
+        """Return an answer and the result of `take` for it, or None for a redirect."""
         import requests
 
         for attempt in range(1, self._attempts + 1):
@@ -395,20 +397,23 @@ class HttpClient:
 def credentials_of(
     owner: str, url: str, token: str
 ) -> Callable[[requests.PreparedRequest], requests.PreparedRequest] | None:
-    """Return the credentials for a server: the bearer token in the environment variable `token`, else those for the
+    """Return the credentials for a server: the bearer token in the environment variable `token`, or else those for the
     host in the netrc file. `owner` begins the message of an error.
 
-    Raise SettingsError for an address that may not be used, SourceError for missing credentials."""
+    Raise SettingsError for an address that may not be used, SourceError for missing credentials.
+    """
     from requests.auth import HTTPBasicAuth
 
     scheme, host, _ = server_of(url)
     if not host:
-        raise SettingsError(f"{owner}: no host in its path; write {urlsplit(url).scheme}://HOST/")
+        raise SettingsError(f"{owner}: its path has no host; write {urlsplit(url).scheme}://HOST/")
     if scheme != "https" and not is_loopback(url):
-        raise SettingsError(f"{owner}: plain HTTP is for loopback; use https")
+        raise SettingsError(f"{owner}: plain HTTP is allowed only on this machine; use https")
     if token:
         if not (value := os.environ.get(token)):
-            raise SourceError(f"{owner}: the variable {token} is not set", "credentials")
+            raise SourceError(
+                f"{owner}: the environment variable {token} is not set; set it to the token", "credentials"
+            )
         if not value.isprintable():  # the error of sending it would show it
             told = f"the variable {token} has a line break or another sign that no header may have"
             raise SourceError(f"{owner}: {told}; set it to the token alone", "credentials")
@@ -431,7 +436,7 @@ class _Bearer:
 
 
 def joined_address(url: str, location: str) -> str:
-    """Return the address that a server names. Raise Unreached if it is invalid."""
+    """Return the absolute form of an address from a server. Raise Unreached if it is invalid."""
     try:
         return urljoin(url, location)
     except ValueError:
@@ -439,8 +444,8 @@ def joined_address(url: str, location: str) -> str:
 
 
 def body_of(response: requests.Response, most: int | None = None) -> Generator[bytes]:
-    """Yield the body in pieces, which are never unpacked. Raise Unreached if it breaks off, or is longer or
-    slower than allowed."""
+    """Yield the body in pieces, without decompression. Raise Unreached if it is interrupted, or longer or slower than
+    allowed."""
     try:
         yield from _pieces(response, most)
     except (HTTPError, OSError, ValueError) as error:
@@ -458,29 +463,29 @@ def _pieces(response: requests.Response, most: int | None) -> Generator[bytes]:
 
 
 def revision_of(response: requests.Response) -> str:
-    """Return the ETag of an answer, else its modification time and size, or "" if the server gives neither."""
+    """Return the ETag of an answer, or else its modification time and size, or "" if the server sends neither."""
     etag, modified = response.headers.get("etag", ""), response.headers.get("last-modified", "")
     return etag or (f"{modified} {response.headers.get('content-length', '')}" if modified else "")
 
 
 def same_revision(asked: str, response: requests.Response) -> bool:
-    """Return whether an answer is of a revision from `revision_of`. An answer without a revision counts as the same."""
+    """Say whether an answer has a revision from `revision_of`. An answer without a revision counts as the same."""
     told = revision_of(response)
     return response.status_code not in (404, 410, 412) and told.removeprefix("W/") in ("", asked.removeprefix("W/"))
 
 
 def if_match(revision: str) -> dict[str, str]:
-    """Return the header that asks only for this revision, or no header if it is not a strong ETag."""
+    """Return the header that requests only this revision, or no header if it is not a strong ETag."""
     return {"If-Match": revision} if revision.startswith('"') else {}
 
 
 def length_of(told: str) -> int | None:
-    """Return the number of bytes that a server gives, or None if it is not a number."""
+    """Return the number of bytes from a server's header, or None if it is not a number."""
     return int(told) if told.isascii() and told.isdigit() and len(told) < 19 else None
 
 
 def _of_netrc(owner: str, host: str) -> tuple[str, str] | None:
-    """Return the user and password for a host, and no other, from the file NETRC, else ~/.netrc."""
+    """Return the user and password for exactly this host from the file NETRC, or else from ~/.netrc."""
     file = Path(os.environ.get("NETRC") or Path.home() / ".netrc")
     try:
         found = netrc.netrc(str(file)).hosts.get(host)
@@ -493,7 +498,7 @@ def _of_netrc(owner: str, host: str) -> tuple[str, str] | None:
 
 
 def _asked_wait(told: str, otherwise: float) -> float:
-    """Return the seconds that a server asks for, as a number or a date, else `otherwise`."""
+    """Return the seconds that a server asks to wait, given as a number or a date, or else `otherwise`."""
     if (seconds := length_of(told)) is not None:
         return float(seconds)
     try:

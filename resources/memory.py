@@ -1,4 +1,4 @@
-"""The memory of this process: one heap, what is free given back, and no garbage looked for during imports."""
+"""The memory of this process: one heap, the return of free memory, and imports without garbage collection."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _ARENAS = -8
 
 @cache
 def _of_glibc(name: str) -> Any:
-    """Return a function of glibc by name; None if the C library is another one."""
+    """Return a function of glibc by name, or None if the C library is not glibc."""
     return getattr(ctypes.CDLL(None), name, None)
 
 
 def one_heap() -> None:
-    """Make all threads of this process, and Arrow, take memory from one heap. Memory freed in a thread's own heap is
-    kept there for good, a hundred MB at ten thousand documents. It is for a process of ours alone, before it has
+    """Make all threads of this process, and Arrow, take memory from one heap. Memory freed in a thread's own heap would
+    never be returned: a hundred MB at ten thousand documents. Call it only in a process of pincite, before it has
     threads or imports pyarrow."""
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     if set_option := _of_glibc("mallopt"):
@@ -44,8 +44,8 @@ def give_back() -> None:
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """Switch garbage collection off within the block. Imports leave little garbage, and looking for it takes a fifth
-    of their time."""
+    """Switch garbage collection off within the block. Imports leave little garbage, and collection takes a fifth of
+    their time."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""The permissions of files: only its owner may read a state, which holds the text of all documents."""
+"""The permissions of files: only the owner may read a state, since it contains the text of all documents."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _SERVER = "postgres"
 
 @contextmanager
 def private(state: Path) -> Iterator[None]:
-    """Let nobody else read what this process creates while the context is open. Create the state folder first, and
-    remove the permissions of others from it and everything in it."""
+    """Let no other user read the files that this process creates while the context is open. Create the state folder
+    first, and remove the permissions of others from it and everything in it."""
     with private_umask():
         state.mkdir(parents=True, exist_ok=True)
         shut(state, whole=True)
@@ -25,8 +25,9 @@ def shut(state: Path, whole: bool = False) -> bool:
     """Remove the permissions of others that an earlier version, or a copy, left on a state. Return whether there were
     any.
 
-    Nobody else can reach what lies under a closed folder. So the whole tree is walked only if the state folder or its
-    direct entries were open, or if `whole` is set."""
+    Other users cannot reach files under a closed folder. So the whole tree is walked only if the state folder or its
+    direct entries were open, or if `whole` is set.
+    """
     try:
         if state.stat().st_uid != os.geteuid():
             return False
@@ -40,7 +41,8 @@ def shut(state: Path, whole: bool = False) -> bool:
 
 
 def _shut(path: Path) -> bool:
-    """Close one file or folder of ours, and return whether it was open. A file that has just gone needs nothing."""
+    """Remove the permissions of others from one file or folder of this user, and return whether there were any. A file
+    that was just deleted is ignored."""
     with suppress(FileNotFoundError):
         there = path.lstat()
         if there.st_mode & OTHERS and not stat.S_ISLNK(there.st_mode) and there.st_uid == os.geteuid():
@@ -60,14 +62,14 @@ def _paths_inside(state: Path) -> Iterator[Path]:
 
 
 OTHERS = 0o077
-"""The permissions that nobody but the owner of a state gets."""
+"""The permissions that only the owner of a state may have."""
 _wanted: list[int] = []
-"""The user's own umask as first element, while another one holds."""
+"""The user's own umask as first element while a stricter one is set."""
 
 
 @contextmanager
 def private_umask() -> Iterator[None]:
-    """Keep all files made within the block from other users. Every command runs so, since most may write into a
+    """Give other users no access to files created in this context. Every command runs in it, since most may write to a
     state."""
     before = os.umask(OTHERS)
     _wanted.append(before)
@@ -80,7 +82,7 @@ def private_umask() -> Iterator[None]:
 
 @contextmanager
 def for_the_user() -> Iterator[None]:
-    """Give files made within the block, outside of a state and where the user said, the modes that the user wants."""
+    """Create files in this context, outside of a state and at the user's request, with the user's own permissions."""
     held = os.umask(_wanted[0]) if _wanted else None
     try:
         yield

@@ -1,4 +1,4 @@
-"""The check that a process still runs, which is known from a later one of its number by its start time."""
+"""The check whether a process still runs; its start time distinguishes it from a later process with the same number."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ GONE = "gone"
 
 
 def process_of(pid: int) -> list[Any]:
-    """Return the machine's name, a process's number, and its start time, which tells it from a later process of that
-    number; `gone` if it no longer runs."""
+    """Return the machine's name, a process's number, and its start time, which distinguishes it from later processes
+    with that number; the start time is `gone` if it no longer runs."""
     try:
         found = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         began = GONE if found[0] in "ZX" else found[19]  # a zombie was killed, and nobody waits for it

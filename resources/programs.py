@@ -1,8 +1,8 @@
 """The start of the programs that read documents for parsers: Tesseract, RapidOCR, pandoc and LibreOffice.
 
-A worker, which reads documents, can start no process. It names a program and a few values here, and the process from
-which workers are forked starts it, confined like the worker (resources/workers/helpers.py). Elsewhere it is started
-directly.
+A worker, which reads documents, cannot start a process. It requests a program with a few values here, and the process
+from which workers are forked starts the program, confined like the worker (resources/workers/helpers.py). Elsewhere it
+is started directly.
 """
 
 from __future__ import annotations
@@ -51,9 +51,10 @@ class Ended(NamedTuple):
 
 
 def run(name: str, program: str, values: Values, seconds: float | None = None) -> Ended:
-    """Run a program of COMMANDS, which lies at `program`, and wait for its end.
+    """Run a program of COMMANDS, whose path is `program`, and wait for its end.
 
-    Raises subprocess.TimeoutExpired after `seconds`, FileNotFoundError if the program is not installed, OSError."""
+    Raises subprocess.TimeoutExpired after `seconds`, FileNotFoundError if the program is not installed, OSError.
+    """
     with tempfile.TemporaryDirectory(prefix=f"{name}-") as place:
         folder = Path(place)
         if _starter is not None:
@@ -93,7 +94,7 @@ def environment(name: str, folder: Path) -> dict[str, str]:
 
 
 def _path(values: Values, name: str) -> str:
-    """Return an absolute path, which no program takes for an option, an address or a word of its own."""
+    """Return an absolute path, which no program mistakes for an option, address or keyword."""
     path = values[name]
     if not isinstance(path, str) or not path.startswith("/") or "\0" in path:
         raise ValueError(f"{name} is not an absolute path")
@@ -149,8 +150,8 @@ COMMANDS: Mapping[str, Callable[[str, Values], list[str]]] = {
     "pandoc": _pandoc,
     "libreoffice": _libreoffice,
 }
-"""Commands by program, made from its path and the values of a request. Each raises ValueError or KeyError for
-invalid values: a worker that a document has taken over may send anything."""
+"""Commands by program, made from its path and the values of a request. Each raises ValueError or KeyError for invalid
+values, since a worker that a hostile document controls may send any values."""
 
 
 # ---------------------------------------------------------------- within a worker

@@ -1,4 +1,5 @@
-"""The choice of prompt files: those shipped in `prompts/`, and over them those in the user's own folder."""
+"""The choice of prompt files: those shipped in `prompts/`, and those in the user's own folder, which take
+precedence."""
 
 from __future__ import annotations
 
@@ -18,8 +19,9 @@ def read_prompts(folder: Path | None = None) -> dict[str, dict[str, str]]:
     """Read the texts of the prompt files, by name and language. Files in `folder` replace shipped files of the same
     name, and may add languages (`summary.de.md`).
 
-    Raises SettingsError, naming the folder or file and the remedy, if it cannot be read, is named like no prompt,
-    has no divider, or has a wrong placeholder."""
+    Raises SettingsError, naming the folder or file and the remedy, if it cannot be read, has no prompt's name, has no
+    divider, or has a wrong placeholder.
+    """
     texts = _texts(_FOLDER)
     missing = [f"{name}.en.md" for name in FIELDS if "en" not in texts.get(name, {})]
     if missing:
@@ -59,7 +61,7 @@ def _text(file: Path, name: str) -> str:
 
 
 def _remedy(file_name: str) -> str:
-    """Return the advice to use the nearest valid name, in the language that the file's name gives, else English."""
+    """Return a remedy with the nearest valid name, in the language of the file's name, or else English."""
     stem, *given = file_name.lower().removesuffix(".md").split(".")
     language = next((part for part in given if re.fullmatch("[a-z]{2,3}", part)), "en")
     near = difflib.get_close_matches(stem, FIELDS, n=1)

@@ -1,4 +1,4 @@
-"""The places that settings come from: the settings file, options of the command, environment variables."""
+"""The sources of settings: the settings file, options of the command, and environment variables."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ VARIABLES = (
 )
 """The environment variables that users set for pincite."""
 _ALIKE = 0.9
-"""Least likeness of a variable's name to one that is read, so that it counts as misspelt."""
+"""Least similarity of a variable's name to a known one for it to count as misspelt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """Settings, and the absolute paths of the places they name."""
+    """Settings, and the absolute paths in them."""
 
     settings: Settings
     file: Path | None
@@ -38,19 +38,20 @@ class Project:
     state: Path
 
     def resolve(self, path: str) -> Path:
-        """Return an absolute path for one in the settings file, which is relative to the file's folder."""
+        """Return the absolute path for a path in the settings file, which is relative to the file's folder."""
         return (self.folder / Path(path).expanduser()).resolve()
 
 
 FindProject = Callable[[], Project]
-"""A function that reads the settings of an index, at the moment when it is called."""
+"""A function that reads the settings of an index when it is called."""
 
 
 def locate(config: str | None = None, state: str | None = None, variables: Mapping[str, str] | None = None) -> Project:
-    """Read settings from `config`, else PINCITE_CONFIG, else ./pincite.yaml, else defaults.
+    """Read settings from `config`, or else from PINCITE_CONFIG, ./pincite.yaml, or the defaults.
 
-    The state folder is `state`, else PINCITE_STATE, else the setting, relative to the file. `variables` are by default
-    those of the environment. Raise SettingsError naming the file and the key."""
+    The state folder is `state`, or else PINCITE_STATE, or the setting, relative to the file. The default of `variables`
+    is the environment. Raise SettingsError naming the file and the key.
+    """
     variables = os.environ if variables is None else variables
     named = config or variables.get(CONFIG_VARIABLE)
     file = Path(named).expanduser().resolve() if named else Path(DEFAULT_FILE).resolve()
@@ -70,7 +71,7 @@ def locate(config: str | None = None, state: str | None = None, variables: Mappi
 
 
 def misspelt_variables(variables: Mapping[str, str] | None = None) -> list[str]:
-    """Return a note for each environment variable whose name is nearly the name of one that pincite reads."""
+    """Return a note for each environment variable whose name is similar to one that pincite reads."""
     import difflib
 
     named = [name for name in (os.environ if variables is None else variables) if name.startswith("PIN")]
@@ -92,12 +93,12 @@ def _require_timezone(name: str, file: Path) -> None:
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         near = difflib.get_close_matches(name[:100], sorted(zoneinfo.available_timezones()), n=1)
         told = f"did you mean {near[0]!r}?" if near else "write a name such as Europe/Kyiv or UTC"
-        raise SettingsError(f"{file}: setting 'schedule.timezone': no time zone {name[:100]!r}; {told}") from None
+        raise SettingsError(f"{file}: setting 'schedule.timezone': unknown time zone {name[:100]!r}; {told}") from None
 
 
 def project_at(place: Project | str | Path | None = None) -> Project:
-    """Return the project of a settings file or a state folder, by default the one that `pincite` would find here. Raise
-    SettingsError as `locate` does."""
+    """Return the project of a settings file or a state folder, by default the project of the current folder. Raises the
+    errors of `locate`."""
     if isinstance(place, Project):
         return place
     if place is not None and Path(place).is_dir():
@@ -106,7 +107,7 @@ def project_at(place: Project | str | Path | None = None) -> Project:
 
 
 def with_absolute_places(settings: Settings, folder: Path) -> Settings:
-    """Return settings with absolute places of prompts, models and synonyms. A relative path starts at the folder of the
+    """Return settings with absolute paths of prompts, models and synonyms. A relative path starts at the folder of the
     settings file, never at the current folder. A model with a revision is a name on a hub, unless it begins with `.`,
     `/` or `~`."""
     enrichment, embedder, query = settings.enrichment, settings.embedder, settings.query
@@ -138,7 +139,7 @@ def _read(file: Path) -> Any:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{file}: cannot be read: {error}") from None
+        raise SettingsError(f"{file}: the file cannot be read: {error}; check its path and permissions") from None
     try:
         return yaml_text.load(text)
     except yaml.YAMLError as error:

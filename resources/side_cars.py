@@ -1,6 +1,4 @@
-"""The meaning of `NAME.meta.yaml` for the file NAME beside it, and the test whether another file is meant to restrict
-NAME.
-"""
+"""The side-car `NAME.meta.yaml` of the file NAME, and the test whether another file is meant to restrict NAME."""
 
 from __future__ import annotations
 
@@ -29,20 +27,21 @@ from resources.parsers.text.front_matter import WITH_HEADS, groups_at_top, group
 
 SIDE_CAR = ".meta.yaml"
 LARGEST_SIDE_CAR = 1 << 16
-"""Bytes that are read of a file beside a document, whatever its size, which bounds memory."""
+"""Most bytes that are read of a file beside a document, to bound memory."""
 RESTRICTING = (GROUPS, PRINCIPALS)
 _OWN_KEYS = ("title", "effective_date", "version", *RESTRICTING, "metadata")
 _WITHIN = ("document", "metadata", "<<")
-"""Keys below which groups are looked for too, since a structural map and a side-car have them."""
+"""Keys whose values are also searched for groups, since structural maps and side-cars have them."""
 _KEYS = re.compile(r"((?<![^\W_])[^\W\d_][\w.\-]{0,60}+)(?:[\"'`]|\s{0,9}+(?:[:=>\]：＝]|\Z))|(\\[uUx])")
 _TOKEN = re.compile(r"\"((?:[^\"\\]|\\.)*+)\"?|([\w.\-]++)|([\[{])|([\]}])|([:=,])", re.DOTALL)
 
 
 def read_side_car(name: str, content: bytes, source: str) -> dict[str, Any]:
-    """Return the values of a side-car. `groups` includes the principals of its source; it is null if neither is named.
+    """Return the values of a side-car. `groups` includes the principals of its source; it is null if neither is given.
 
-    Raise ValueError naming the file and its fault. A side-car that cannot be understood may restrict its document, so
-    the document is not taken without it."""
+    Raise ValueError naming the file and its fault. An invalid side-car may restrict its document, so the document is
+    not indexed without it.
+    """
     values = _mapping(name, content)
     wrong = list(misnamed_keys(values, RESTRICTING))
     if other := [key for key in wrong if key not in RESTRICTING]:
@@ -64,11 +63,12 @@ def read_side_car(name: str, content: bytes, source: str) -> dict[str, Any]:
 
 
 def may_restrict(content: bytes, media_type: str | None = None) -> bool:
-    """Return whether a file beside a document names groups or principals, in any format.
+    """Say whether a file beside a document names groups or principals, in any format.
 
-    `content` is the beginning of the file, one byte longer than LARGEST_SIDE_CAR if there is more. In a mapping, the
-    keys are looked at; in any other file, lines that look like keys. A file with a media type may be a document as
-    well, so its head is looked at too."""
+    `content` is the beginning of the file, one byte longer than LARGEST_SIDE_CAR if there is more. A mapping is
+    searched by its keys, any other file by lines that look like keys. A file with a media type may also be a document,
+    so its head is searched too.
+    """
     text = decode_plainly(content[:LARGEST_SIDE_CAR])
     if not any(found[1] or means_groups(found[0]) for found in _KEYS.findall(text)):
         return False
@@ -87,7 +87,7 @@ def may_restrict(content: bytes, media_type: str | None = None) -> bool:
 
 
 def _values(text: str) -> Any:
-    """Return the value of a JSON or YAML text, None if it is neither."""
+    """Return the value of a JSON or YAML text, or None if it is neither."""
     import yaml
 
     try:
@@ -101,7 +101,7 @@ def _values(text: str) -> Any:
 
 
 def _keys_of_json(text: str) -> Iterator[str]:
-    """Yield the keys of an object that is damaged or cut off, and of those objects in it that may hold groups."""
+    """Yield the keys of a damaged or truncated object, and of the objects in it that may contain groups."""
     if not text.lstrip().startswith("{"):
         return
     depth, name, within = 0, "", [""]
@@ -140,8 +140,7 @@ def _mapping(name: str, content: bytes) -> dict[Any, Any]:
 
 
 def _groups(name: str, values: dict[Any, Any], source: str) -> tuple[str, ...] | None:
-    """Return the groups and principals named, or None. Each of them may find the document: an asker needs only one of
-    them."""
+    """Return the named groups and principals, or None. An asker needs only one of them to find the document."""
     if not any(key in values for key in RESTRICTING):
         return None
     try:

@@ -1,6 +1,6 @@
-"""Threads for calls that may hang, which do not hold up the exit of the process.
+"""Threads for calls that may hang, which do not delay the exit of the process.
 
-An executor's threads are joined when the interpreter ends, so a call that hangs would hold up the exit.
+An executor's threads are joined when the interpreter ends, so a hanging call would delay the exit.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Workers:
         return future
 
     def stop(self, seconds: float) -> None:
-        """Cancel the calls that have not begun. Wait `seconds` for those that run, then leave them alone."""
+        """Cancel the calls that have not begun. Wait `seconds` for those in progress, then abandon them."""
         for _ in self._threads:
             self._work.put(None)
         running = list(self._futures)

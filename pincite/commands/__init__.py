@@ -1,1 +1,2 @@
-"""The commands of `pincite`, a module each: options in, what `Index` gives out as text or JSON."""
+"""The commands of `pincite`, one module for each group. A command reads options, calls `Index`, and prints the result
+as text or JSON."""

@@ -1,6 +1,6 @@
 """The commands that read passages: `pincite query`, `ask`, `show` and `explain`.
 
-`query` and `ask` send the question to the state's server if one is running, since its models are loaded already.
+`query` and `ask` send the question to the state's server if one is running, since its models are already loaded.
 """
 
 from __future__ import annotations

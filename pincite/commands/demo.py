@@ -1,4 +1,5 @@
-"""`pincite demo`: the library of example documents. It is written to a folder, indexed, and asked a few questions."""
+"""`pincite demo`: the library of example documents. The command writes the library to a folder, indexes it, and asks a
+few questions."""
 
 from __future__ import annotations
 
@@ -31,9 +32,9 @@ QUESTIONS = (
     "Яка температура має бути у сховищі?",
 )
 _SHOWN = 3
-"""Lines of a passage to print, since whole passages would fill the screen."""
+"""Most lines printed of a passage, since whole passages would fill the screen."""
 _ANOTHER_STATE = "state:"
-"""The start of a line in the example's settings that is not copied: it moves the state of a checkout elsewhere."""
+"""Start of a line in the example's settings that is not copied, since it would move the state to another folder."""
 
 
 def write_library(folder: Path) -> bool:
@@ -47,7 +48,7 @@ def write_library(folder: Path) -> bool:
         if there.is_file() and there.read_text(encoding="utf-8") == settings:
             return False
         if folder.exists() and any(folder.iterdir()):
-            raise UsageError(f"{folder} is there and not empty; name another folder: pincite demo FOLDER")
+            raise UsageError(f"{folder} already exists and is not empty; name another folder: pincite demo FOLDER")
         with for_the_user():
             for file in sorted(path for path in example.glob("library*/**/*") if path.is_file()):
                 _copy(file, folder / file.relative_to(example))
@@ -100,8 +101,9 @@ _WRITTEN = (
 def demo(place: GlobalOptions, folder: Path) -> int:
     """Write example documents into FOLDER, index and ask them.
 
-    FOLDER is pincite-demo if none is named. Run again, it indexes and asks the documents in the folder. Nothing leaves
-    this machine."""
+    FOLDER is pincite-demo by default. If you run it again, it indexes and asks the documents that are then in the
+    folder. Nothing leaves this machine.
+    """
     from resources.settings_file import locate
 
     if place.config or place.state:

@@ -1,4 +1,4 @@
-"""`pincite eval`: scores of golden questions, on the index or on each of many settings that a matrix file lists."""
+"""`pincite eval`: scores of golden questions, on the index or on each combination of settings in a matrix file."""
 
 from __future__ import annotations
 
@@ -77,20 +77,22 @@ def evaluate(
     if imports:
         return _import(place, imports, questions, suggest, output)
     if output and suggest is None:
-        raise UsageError("--output is where --suggest or --import writes; say how many questions with --suggest N")
+        raise UsageError("--output needs --suggest N or --import; add --suggest N for N suggested questions")
     if suggest is not None:
         if questions:
-            raise UsageError(f"--suggest reads no questions; to write them to {questions} use --output {questions}")
+            raise UsageError(
+                f"--suggest takes no QUESTIONS; to write the suggestions to {questions}, use --output {questions}"
+            )
         return _suggest(place, suggest, output, options["groups"])
     if feedback and (questions or matrix):
-        raise UsageError("--feedback scores what waits for review, and takes no QUESTIONS and no --matrix")
+        raise UsageError("--feedback scores the feedback that waits for review; leave out QUESTIONS and --matrix")
     if questions is None and not feedback:
         raise UsageError(
             "no questions are named: give a file of golden questions, or have some suggested with --suggest N "
             "--output FILE"
         )
     if experiments and not matrix:
-        raise UsageError("--experiments is where a matrix is kept; name one with --matrix")
+        raise UsageError("--experiments needs a matrix; name its file with --matrix")
     if matrix and questions:
         return _matrix(place, questions, matrix, experiments, options)
     from pincite.index import open_index
@@ -103,12 +105,13 @@ def evaluate(
 
 
 def _import(place: GlobalOptions, kind: str, questions: Path | None, suggest: int | None, output: Path | None) -> int:
-    """Write the questions of another form to a file, or to standard output if `output` is None. No index is needed."""
+    """Write the questions of another format to a file, or to standard output if `output` is None. No index is
+    needed."""
     from resources.evaluation.golden import import_questions
     from resources.evaluation.suggest import write_new
 
     if suggest is not None:
-        raise UsageError("--import and --suggest both make questions; give one of them")
+        raise UsageError("--import and --suggest cannot be combined; give one of them")
     if questions is None:
         raise UsageError(f"--import {kind} reads a file; name it: pincite eval --import {kind} FILE --output NEW.jsonl")
     lines = import_questions(kind, questions)
@@ -148,7 +151,7 @@ def _suggest(place: GlobalOptions, count: int, output: Path | None, groups: tupl
 def _matrix(
     place: GlobalOptions, questions: Path, matrix: Path, experiments: Path | None, options: dict[str, Any]
 ) -> int:
-    """Run a matrix file and return the exit code: 3 if some runs failed. The user needs no index."""
+    """Run a matrix file and return the exit code: 3 if some runs failed. No index is needed."""
     one_heap()
     from pincite.index import Index
     from pincite.text.reports import matrix_shown
@@ -157,7 +160,7 @@ def _matrix(
         with place.progress("preparing the runs") as progress, Index(place.project(), progress) as index:
             result = index.evaluate(questions, matrix=matrix, experiments=experiments, **options)
     except KeyboardInterrupt:
-        told = "interrupted; the same command goes on after the runs that are finished"
+        told = "interrupted; the same command continues after the finished runs"
         raise PinciteError(told, "interrupted") from None
     place.give(result, matrix_shown)
     return 3 if result["failed"] else 0

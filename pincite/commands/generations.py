@@ -1,4 +1,4 @@
-"""`pincite generations`: the indexes that are kept side by side, and which of them is live."""
+"""`pincite generations`: the indexes that are kept side by side, one of which is live."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def generations_list(place: GlobalOptions) -> int:
 def generations_publish(place: GlobalOptions, generation: int, force: bool) -> int:
     """Make a generation the live one, after its audit.
 
-    Ends the hold of a rollback."""
+    This ends the hold of a rollback.
+    """
     from pincite.index import open_index
 
     with place.progress("checking the generation") as progress, open_index(place.project(), progress) as opened:

@@ -1,4 +1,4 @@
-"""`pincite golden`: what people said of hits, which an operator makes golden questions of, or not."""
+"""`pincite golden`: the review of feedback on passages, which an operator accepts as golden questions or rejects."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ if TYPE_CHECKING:
 
 @click.group()
 def golden() -> None:
-    """Review what people said of passages on the page.
+    """Review people's feedback on passages.
 
-    They say it where the setting serve.feedback is on. Publishing tests a new index with what you accept, and with
-    nothing else."""
+    Feedback is given on the web page if serve.feedback is on. Accepted feedback becomes golden questions, which test a
+    new index before it is published.
+    """
 
 
 @golden.command("list")
 @global_options
 def list_(place: GlobalOptions) -> int:
-    """List what waits for review, with questions and passages."""
+    """List the feedback to review, with questions and passages."""
     from resources.evaluation.golden import FeedbackFile
 
     waiting = FeedbackFile(place.project().state).waiting()
@@ -43,7 +44,7 @@ def list_(place: GlobalOptions) -> int:
 @click.option("--all", "everything", is_flag=True, help="All that wait.")
 @global_options
 def accept(place: GlobalOptions, ids: tuple[str, ...], everything: bool) -> int:
-    """Add these to the golden questions that publish.golden names."""
+    """Add feedback to the golden questions of publish.golden."""
     from resources.evaluation.golden import accept as add
 
     project = place.project()
@@ -58,7 +59,10 @@ def accept(place: GlobalOptions, ids: tuple[str, ...], everything: bool) -> int:
 @click.option("--all", "everything", is_flag=True, help="All that wait.")
 @global_options
 def reject(place: GlobalOptions, ids: tuple[str, ...], everything: bool) -> int:
-    """Drop these; the same said again by the same person is not listed."""
+    """Reject feedback.
+
+    The same feedback of the same person is not listed again.
+    """
     from resources.evaluation.golden import REJECTED, FeedbackFile
 
     chosen = _feedback_of(place, ids, everything)
@@ -71,7 +75,7 @@ def _feedback_of(place: GlobalOptions, ids: tuple[str, ...], everything: bool) -
     from resources.evaluation.golden import FeedbackFile
 
     if bool(ids) == everything:
-        raise UsageError("either ids or --all is needed, not both; `pincite golden list` shows the ids")
+        raise UsageError("ids or --all must be given, but not both; `pincite golden list` shows the ids")
     file = FeedbackFile(place.project().state)
     return file.waiting() if everything else file.find(ids)
 

@@ -1,6 +1,6 @@
 """The commands that update the index: `pincite index`, `plan`, `export-texts` and `import-vectors`.
 
-`plan` says what an update would do and cost. The last two let others embed the texts of an update.
+`plan` reports the work and cost of an update. The last two let another program embed the texts of an update.
 """
 
 from __future__ import annotations
@@ -58,13 +58,14 @@ def index(
 @of_folders
 @global_options
 def plan(place: GlobalOptions, sources: tuple[str, ...]) -> int:
-    """Say what `pincite index` would do and cost.
+    """Estimate the work and the cost of `pincite index`.
 
     The report counts documents to add, change and remove, and calls of the language model.
 
-    Writes nothing and asks no model. Documents are parsed only if prompts depend on them. Prompt tokens are
-    estimated upwards; completion tokens are the most that a reply may have. An unusable reply is asked for again, at
-    most llm.attempts times."""
+    Nothing is written, and no model is called. Documents are parsed only if prompts depend on them. Prompt tokens are
+    an upper estimate; completion tokens are the limit of a reply. An unusable reply is asked for again, at most
+    llm.attempts times.
+    """
     one_heap()
     with place.progress("starting", INDEXING) as progress:
         from pincite.index import Index
@@ -85,10 +86,11 @@ def plan(place: GlobalOptions, sources: tuple[str, ...]) -> int:
 @click.option("--allow-deletions", is_flag=True, help="Take it as meant when most documents of a source are gone.")
 @global_options
 def export_texts(place: GlobalOptions, folder: str, sources: tuple[str, ...], allow_deletions: bool) -> int:
-    """Write the texts to embed as Parquet, for others to embed.
+    """Write the texts to embed as Parquet, for another program.
 
-    Documents are read first, as `pincite index` reads them, up to the texts to embed. Nothing is embedded, and the live
-    index stays as it is."""
+    Documents are first read and chunked like in `pincite index`. Nothing is embedded, and the live index does not
+    change.
+    """
     one_heap()
     with place.progress("starting", INDEXING) as progress:
         from pincite import run
@@ -106,10 +108,11 @@ def export_texts(place: GlobalOptions, folder: str, sources: tuple[str, ...], al
 @click.option("--unchecked", is_flag=True, help="Embed no sample to compare with, for an endpoint that costs.")
 @global_options
 def import_vectors(place: GlobalOptions, places: tuple[str, ...], check: bool, unchecked: bool) -> int:
-    """Take the vectors that others made of exported texts.
+    """Import the vectors of exported texts.
 
-    The next `pincite index` need not embed those texts. A file with any error in it is refused as a whole, and named;
-    the others are taken."""
+    The next `pincite index` does not embed those texts again. A file with any error is refused as a whole, and named;
+    the other files are imported.
+    """
     with place.progress("starting") as progress:
         from pincite.index import open_index
         from pincite.text.reports import import_text

@@ -1,4 +1,4 @@
-"""`pincite links`: RELATED_TO as it stands, and what other floors would make of it."""
+"""`pincite links`: the links RELATED_TO of an index, and the number of links at other minimum cosines."""
 
 from __future__ import annotations
 
@@ -34,14 +34,15 @@ if TYPE_CHECKING:
 def links(place: GlobalOptions, sweeping: bool, strongest: int, **options: Any) -> int:
     """Show the links between related sentences.
 
-    The report says how many there are, over which cosine, and the strongest. With --sweep, what there would be over
-    other floors, and how well golden questions are answered by the
-    sentence route with those links. Writes nothing."""
+    The report has their number, their minimum cosine, and the strongest links. With --sweep it has the numbers for
+    other minimum cosines, and the scores of golden questions answered by the sentence route with those links. Nothing
+    is written.
+    """
     if sweeping:
         return _sweep(place, **options)
     for name in ("thresholds", "golden", "with_options", "plot"):
         if options[name] is not None:
-            raise UsageError(f"--{name.replace('_', '-')} goes with --sweep")
+            raise UsageError(f"--{name.replace('_', '-')} has an effect only with --sweep; add --sweep")
     from pincite.index import open_index
     from pincite.text.reports import links_shown
 
@@ -70,7 +71,9 @@ def _cosines(written: str | None) -> list[float]:
     try:
         return [float(part) for part in written.split(",")] if written is not None else []
     except ValueError:
-        raise UsageError(f"--thresholds {written!r}: write cosines by commas, such as 0.85,0.9,0.95") from None
+        raise UsageError(
+            f"--thresholds {written!r}: write cosines separated by commas, such as 0.85,0.9,0.95"
+        ) from None
 
 
 def _draw(result: dict[str, Any], file: Path) -> None:
@@ -83,5 +86,5 @@ def _draw(result: dict[str, Any], file: Path) -> None:
         with for_the_user():
             file.write_text(figure(sweep_panels(result), title), encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"--plot {file} cannot be written: {error.strerror or error}") from None
+        raise UsageError(f"--plot {file} cannot be written; choose another file: {error.strerror or error}") from None
     say(f"drawn: {file}")

@@ -1,4 +1,4 @@
-"""The options that commands share, and how a command gets its project from them and prints its result."""
+"""The options that commands share, which open a command's project and print its result."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ question_argument = click.argument(
 
 
 def _completes(kind: str) -> Callable[[Any, Any, str], list[CompletionItem]]:
-    """Return a completion of names of files (`file`) or folders (`dir`), whose values are checked elsewhere."""
+    """Return a completion of names of files (`file`) or folders (`dir`); the command itself checks the value."""
 
     def complete(ctx: Any, param: Any, incomplete: str) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem
@@ -46,12 +46,12 @@ def _completes(kind: str) -> Callable[[Any, Any, str], list[CompletionItem]]:
 
 
 def generation_option(verb: str) -> Callable[[Command], Command]:
-    """Return the option --generation. `verb` is the first word of its help."""
+    """Return the option --generation. `verb` is the first word of its help text."""
     return click.option("--generation", type=int, metavar="G", help=f"{verb} another generation than the live one.")
 
 
 def searching(command: Command) -> Command:
-    """Add the options of a command that finds passages, those of `SearchOptions`."""
+    """Add the search options of `SearchOptions` to a command."""
     for option in (
         generation_option("Ask"),
         group_option,
@@ -74,8 +74,8 @@ class GlobalOptions:
         self.quiet, self.verbose = quiet, verbose
 
     def progress(self, doing: str, steps: Iterable[str] = ()) -> Progress:
-        """Return a report of progress, which begins with `doing` on a terminal. `steps` are the stages to be counted
-        in "stage 4 of 12"."""
+        """Return a progress report, which begins with `doing` on a terminal. `steps` are the stages counted in "stage 4
+        of 12"."""
         return Progress(doing, steps, quiet=self.quiet, kept=self.verbose)
 
     def project(self) -> Project:
@@ -86,7 +86,7 @@ class GlobalOptions:
         return locate(self.config, self.state)
 
     def give(self, result: Result, shown: Callable[[Result], str]) -> None:
-        """Print a result on standard output: as JSON with --json, otherwise as the text that `shown` makes of it."""
+        """Print a result on standard output: as JSON with --json, otherwise as the text that `shown` returns for it."""
         if self.as_json:
             emit(result)
         else:
@@ -94,7 +94,7 @@ class GlobalOptions:
 
 
 def of_sources(command: Command) -> Command:
-    """Add --source, which is passed as `sources`."""
+    """Add --source; the command gets the values as `sources`."""
     told = "Folder to index, or NAME=ADDRESS such as papers=s3://bucket/prefix; may be repeated."
     return click.option(
         "--source", "sources", multiple=True, metavar="[NAME=]PATH", help=told, shell_complete=_completes("dir")
@@ -102,7 +102,7 @@ def of_sources(command: Command) -> Command:
 
 
 def of_folders(command: Command) -> Command:
-    """Add --source, and the same as arguments; both are passed as `sources`."""
+    """Add --source and an argument for folders; the command gets both as `sources`."""
 
     def run(*given: Any, sources: tuple[str, ...], folders: tuple[str, ...], **options: Any) -> Any:
         return command(*given, sources=(*folders, *sources), **options)
@@ -113,7 +113,7 @@ def of_folders(command: Command) -> Command:
 
 
 def global_options(command: Command) -> Command:
-    """Add --config, --state, --json, --quiet and --verbose, and pass them as one `place`."""
+    """Add --config, --state, --json, --quiet and --verbose; the command gets them as one `place`."""
 
     def run(config: str | None, state: str | None, as_json: bool, quiet: bool, verbose: bool, **options: Any) -> None:
         place = GlobalOptions(config, state, as_json, quiet, verbose)

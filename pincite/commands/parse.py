@@ -26,16 +26,17 @@ if TYPE_CHECKING:
 def parse(place: GlobalOptions, file: Path, markdown: bool, image: Path | None, pages: str | None) -> int:
     """Show what the parser finds in one file.
 
-    Needs no index and makes none. With --json, print the document and its elements as a structural map, which pincite
-    reads as NAME.elements.json."""
+    No index is needed or made. With --json, print the document and its elements as a structural map, which pincite
+    reads as NAME.elements.json.
+    """
     from pincite.index import Index
     from pincite.parsed import pages_from
 
     project = place.project()
     if markdown and (place.as_json or image):
-        raise UsageError("--markdown stands alone: leave out --json and --image")
+        raise UsageError("--markdown cannot be combined with --json or --image; leave them out")
     if place.as_json and pages and not image:
-        raise UsageError("--json is the whole document: leave out --pages")
+        raise UsageError("--json always has the whole document; leave out --pages")
     ranges = pages_from(pages) if pages else []
     try:
         with (
@@ -55,7 +56,7 @@ def parse(place: GlobalOptions, file: Path, markdown: bool, image: Path | None, 
 def _asked_for(
     found: Parsed, as_json: bool, markdown: bool, image: Path | None, pages: list[range]
 ) -> dict[str, Any] | str:
-    """Return a JSON value to emit, or a text to print."""
+    """Return a JSON value or a text to print, as the options require."""
     if image:
         drawn = found.draw(image, pages)
         return drawn if as_json else block([*drawn["images"], *(f"warning: {each}" for each in drawn["warnings"])])

@@ -1,4 +1,4 @@
-"""The commands that let others ask: `pincite serve`, `pincite mcp`, and `pincite tokens` for who may ask."""
+"""The commands that answer others: `pincite serve`, `pincite mcp`, and `pincite tokens`, which says who may ask."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ from pincite.commands.options import GlobalOptions, global_options, group_option
 @click.option("--processes", type=click.IntRange(1, 64), help="Processes that answer (setting serve.processes).")
 @global_options
 def serve(place: GlobalOptions, **given: Any) -> int:
-    """Serve a page to ask on, HTTP with JSON, and MCP.
+    """Serve a web page for questions, an HTTP API, and MCP.
 
-    The page shows every passage marked on its own page. Who may ask, and for which groups, is set by serve.auth: see
-    docs/guide/asking.md."""
+    The web page shows every passage marked on its document page. The setting serve.auth says who may ask, and for which
+    groups: see docs/guide/asking.md.
+    """
     from dataclasses import replace
 
     from pincite.serve.run import run_serve
@@ -46,11 +47,12 @@ def serve(place: GlobalOptions, **given: Any) -> int:
 @group_option
 @global_options
 def mcp(place: GlobalOptions, groups: tuple[str, ...]) -> int:
-    """Answer an agent that starts pincite itself, by MCP.
+    """Answer an agent over MCP.
 
-    It speaks on standard input and output, with the tools search, fetch, page_image and ask: docs/guide/asking.md has
-    the lines for its settings. It reads what everybody may
-    find, and what the groups may that are named here. Ends when its input does."""
+    The agent starts this command, and uses the tools search, fetch, page_image and ask over standard input and output:
+    docs/guide/asking.md has the lines for its settings. It finds public documents, and documents of the groups named
+    here. The command ends when its input ends.
+    """
     from pincite.serve.run import answer_on_stdio
 
     return answer_on_stdio(place.project(), groups)
@@ -63,9 +65,10 @@ def mcp(place: GlobalOptions, groups: tuple[str, ...]) -> int:
 
 @click.group(cls=Commands)
 def tokens() -> None:
-    """Manage the tokens of those who ask `pincite serve`.
+    """Manage the tokens of the users of `pincite serve`.
 
-    They are asked for if serve.auth is tokens."""
+    A token is required if serve.auth is tokens.
+    """
 
 
 @tokens.command()
@@ -76,7 +79,8 @@ def tokens() -> None:
 def add(place: GlobalOptions, name: str, groups: tuple[str, ...], operator: bool) -> int:
     """Make a token for NAME.
 
-    It is printed once and kept nowhere."""
+    It is printed once and not stored.
+    """
     from pincite.guard import TokenFile
     from resources.search.search_options import asked_groups
 
@@ -90,7 +94,8 @@ def add(place: GlobalOptions, name: str, groups: tuple[str, ...], operator: bool
 def list_(place: GlobalOptions) -> int:
     """List names with their groups.
 
-    No token is kept, so none is shown."""
+    Tokens are not stored, so they cannot be shown.
+    """
     from pincite.console import rows
     from pincite.guard import TokenFile
 
@@ -109,9 +114,10 @@ def list_(place: GlobalOptions) -> int:
 @click.argument("name")
 @global_options
 def remove(place: GlobalOptions, name: str) -> int:
-    """Take the token of NAME away.
+    """Remove the token of NAME.
 
-    It is refused from the next request on."""
+    It stops working at the next request.
+    """
     from pincite.guard import TokenFile
 
     TokenFile(place.project().state).remove(name)

@@ -31,8 +31,8 @@ def ui(place: GlobalOptions, port: int, host: str, names: tuple[str, ...], read_
 
     Runs Dagster's webserver and daemon on this state.
 
-    The address that it prints has a token, without which nobody is let in: a new one at every start, or the value
-    of PINCITE_UI_TOKEN."""
+    The printed address has a token, which is required: a new one at every start, or the value of PINCITE_UI_TOKEN.
+    """
     from pincite.ui.services import run_ui
 
     return run_ui(place.project(), host, port, read_only, names)
@@ -59,9 +59,10 @@ def _status_text(result: dict[str, Any]) -> str:
 
 
 def _act(project: Project, action: str, force: bool) -> dict[str, Any]:
-    """Do the action and return its JSON. Its `shown` is the text for people.
+    """Run the action and return its JSON, in which `shown` is the text for people.
 
-    Raise IndexStateError `in_use` if the server is to stop while the state has a UI, unless `force` is set."""
+    Raise IndexStateError `in_use` if the server should stop while the state's UI runs, unless `force` is set.
+    """
     from pincite.ui.services import running_ui
     from resources.postgres.server import PostgresServer
     from resources.postgres.server_process import binaries

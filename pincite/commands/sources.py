@@ -1,4 +1,4 @@
-"""`pincite sources`: the folders and addresses that an index run reads, and who may see their documents."""
+"""`pincite sources`: the folders and addresses that an index run reads, and the access to their documents."""
 
 from __future__ import annotations
 
@@ -48,9 +48,10 @@ def _memberships(told: dict[str, Any] | None) -> str:
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @global_options
 def sources_sync_access(place: GlobalOptions, names: tuple[str, ...]) -> int:
-    """Read again who is behind the principals of sources.
+    """Read the members of the sources' principals again.
 
-    Nothing is indexed. The exit code is 3 if one of them could not be read."""
+    Nothing is indexed. The exit code is 3 if a source could not be read.
+    """
     from pincite.index import open_index
 
     with open_index(place.project()) as opened:
@@ -76,9 +77,10 @@ def _sync_text(item: dict[str, Any]) -> str:
 @click.argument("source", metavar="NAME | NAME=ADDRESS")
 @global_options
 def sources_check(place: GlobalOptions, source: str) -> int:
-    """Reach a source and list its first documents.
+    """Connect to a source and list its first documents.
 
-    Nothing is indexed."""
+    Nothing is indexed.
+    """
     from pincite.index import Index
 
     with Index(place.project()) as opened:

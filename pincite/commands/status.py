@@ -30,7 +30,7 @@ def _sum(result: dict[str, Any]) -> str:
     told = [plural(count, kind) for kind in ("failure", "warning") if (count := counts[kind])]
     if result["ok"]:
         return f"pincite can work here{': ' * bool(told)}{''.join(told)}"
-    return f"{' and '.join(told)}: pincite cannot work here before the failures are mended"
+    return f"{' and '.join(told)}: pincite cannot work here until the failures are corrected"
 
 
 # ---------------------------------------------------------------- doctor
@@ -42,8 +42,9 @@ def _sum(result: dict[str, Any]) -> str:
 def doctor(place: GlobalOptions, ask_models: bool) -> int:
     """Check that pincite can work on this machine.
 
-    Looks at Python, packages, memory, disk, database, endpoints, OCR, models, clock and rights. Needs no index and no
-    settings. Sends no text of documents, and costs nothing without --ask-models."""
+    It checks Python, packages, memory, disk, database, endpoints, OCR, models, clock and permissions. It needs no index
+    and no settings. It sends no text of documents, and costs nothing without --ask-models.
+    """
     from resources.reports.doctor.examine import examine
 
     with place.progress("checking this machine"):
@@ -60,7 +61,8 @@ def doctor(place: GlobalOptions, ask_models: bool) -> int:
 def verify(place: GlobalOptions) -> int:
     """Check row by row that the index is complete.
 
-    The exit code is 0 only if it is."""
+    The exit code is 0 only for a complete index.
+    """
     one_heap()
     from pincite.index import open_index
     from pincite.text.reports import verified_shown

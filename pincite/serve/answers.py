@@ -1,5 +1,5 @@
-"""The forms in which answers and errors leave the server, alike on every route: the message and status of an error, and
-the events that are streamed while a thread works."""
+"""The forms of answers and errors, which are the same on every route of the server: the message and status of an error,
+and the events that are streamed while a thread works."""
 
 from __future__ import annotations
 
@@ -48,9 +48,10 @@ def status_of(error: PinciteError) -> int:
 
 
 def told_of(error: PinciteError) -> str:
-    """Return the message for who asks: what they can mend, or that the server's log has the reason.
+    """Return the message for the asker: an error that they can correct, or a note that the server's log has the reason.
 
-    A message that names places on the server stays in its log."""
+    A message that names paths on the server stays in its log.
+    """
     if error.code in _TOLD:
         return _TOLD[error.code]
     if error.code in _NOT_THERE | _SAYABLE or type(error) is UsageError:
@@ -73,7 +74,8 @@ _TOLD = {
 
 
 def place_of(item: Mapping[str, Any]) -> str:
-    """Return where the reader shows a hit or citation, below `/passages/`; a citation's sentence is set off there."""
+    """Return the path of a hit or citation in the reader, below `/passages/`; the reader highlights a citation's
+    sentence."""
     sentence = item.get("sentence_id")
     return f"{item['chunk_id']}?sentence={sentence}" if sentence else str(item["chunk_id"])
 
@@ -89,11 +91,12 @@ STILL_AT_WORK = ": still at work\n\n"
 async def telling(
     turns: Turns | SearchFirst, caller: Caller, work: Callable[[Callable[[T], None]], T]
 ) -> AsyncIterator[T | None]:
-    """Begin work in the caller's turn; return what it reports by the function that it is given, then what it returns,
-    and None every HEARTBEAT_SECONDS while there is nothing.
+    """Begin work in the caller's turn.
 
-    The iterator raises what the work raises, and PinciteError `timeout`. This function raises as `Turns.begin`, so that
-    nothing is sent before the turn has come."""
+    Return an iterator of the values that the work reports and then of its result, with None every HEARTBEAT_SECONDS in
+    between. The iterator raises the errors of the work, and PinciteError `timeout`. This function raises the errors of
+    `Turns.begin`, so that nothing is sent before the turn begins.
+    """
     loop, told = asyncio.get_running_loop(), asyncio.Queue[T]()
 
     def tell(item: T) -> None:
@@ -123,7 +126,7 @@ async def _reports(begun: Begun[T], told: asyncio.Queue[T]) -> AsyncIterator[T |
 
 
 class Download(StreamingResponse):
-    """The bytes of a file, sent in the caller's turn, which is given back when they are sent or nobody takes them."""
+    """The bytes of a file, sent in the caller's turn, which ends when they are sent or the client stops reading."""
 
     def __init__(
         self, content: Generator[bytes, None, None], headers: Mapping[str, str], give_back: Callable[[], None]
@@ -141,11 +144,11 @@ class Download(StreamingResponse):
 
 
 _OTHER_LINE_ENDS = {ord(sign): f"\\u{ord(sign):04x}" for sign in "\x85\u2028\u2029"}
-"""Signs that JSON leaves as they are, and that readers of lines, such as Python's, take for the end of one."""
+"""Characters that JSON does not escape, but that line readers such as Python's take for the end of a line."""
 
 
 def event(value: Any, name: str = "") -> str:
-    """Return a server-sent event: a text as it is, any other value as JSON on one line."""
+    """Return a server-sent event: a text unchanged, any other value as JSON on one line."""
     named = f"event: {name}\n" if name else ""
     sent = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False).translate(_OTHER_LINE_ENDS)
     return f"{named}data: {sent}\n\n"
@@ -158,8 +161,8 @@ def as_events(
     begin: str = "",
     end: str = "",
 ) -> StreamingResponse:
-    """Return the answer that sends what `told` yields, `line` for each item, or `failed` for an error, between `begin`
-    and `end`."""
+    """Return a streamed answer: `begin`, then `line` of each item that `told` yields, or `failed` of an error, then
+    `end`."""
 
     async def lines() -> AsyncIterator[str]:
         if begin:

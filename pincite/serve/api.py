@@ -1,8 +1,7 @@
-"""The addresses for programs: the requests that they may make, alike in a query string and in JSON, and the JSON that
-they get.
+"""The HTTP API for programs: its requests, by query string or JSON, and its JSON answers.
 
-A chat program asks in the form of OpenAI's chat completions, by POST /v1/chat/completions. The last message of the user
-is the question; what was said before it is not. The answer is Markdown whose only links lead into the reader.
+A chat program uses the form of OpenAI's chat completions, by POST /v1/chat/completions. The last message of the user is
+the question; earlier messages are ignored. The answer is Markdown with links only to the reader.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 
 
 class Search(BaseModel):
-    """A question, and how it is to be searched for."""
+    """A question, and the options of its search."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -75,11 +74,11 @@ class Listing(BaseModel):
 
 _MANY: Final = ("filter", "option")
 MOST_TOLD: Final = 5
-"""Most faults of a request that an error names."""
+"""Most faults of a request that an error lists."""
 
 
 async def parse_request(request: Request, model: type[M]) -> M:
-    """Return what a request asks, from its query string or, by POST, from its JSON. Raises UsageError."""
+    """Return the fields of a request, from its query string or, for POST, from its JSON. Raises UsageError."""
     values: Any
     if request.method == "POST":
         values = await body_of(request)
@@ -88,7 +87,7 @@ async def parse_request(request: Request, model: type[M]) -> M:
         single = [(name, value) for name, value in pairs if name not in _MANY]
         values = dict(single)
         if len(values) < len(single):
-            raise UsageError("a parameter is given twice")
+            raise UsageError("a parameter is given twice; give it once")
         for name in _MANY:
             if given := [value for key, value in pairs if key == name]:
                 values[name] = given
@@ -96,7 +95,7 @@ async def parse_request(request: Request, model: type[M]) -> M:
 
 
 def check_values(model: type[M], values: Any) -> M:
-    """Return what comes from outside as a model; raise UsageError naming what is wrong."""
+    """Return external values as a model; raise UsageError that names each wrong value."""
     require_text(values)
     try:
         return model.model_validate(values)
@@ -106,9 +105,8 @@ def check_values(model: type[M], values: Any) -> M:
 
 
 def require_text(values: Any) -> None:
-    """Raise UsageError if a text or name within JSON holds U+0000 or half of a surrogate pair.
-
-    Neither can be stored, nor written as UTF-8 in an answer."""
+    """Raise UsageError if a text or name within JSON contains U+0000 or half of a surrogate pair, which cannot be
+    stored or written as UTF-8."""
     waiting = [values]
     while waiting:
         value = waiting.pop()
@@ -122,7 +120,7 @@ def require_text(values: Any) -> None:
 
 
 def number_in(text: str | None) -> int | None:
-    """Parse the number of a page or part, which begin at 1; return None if the text is no such number."""
+    """Parse the number of a page or part, counted from 1; return None if the text is not such a number."""
     return int(text) or None if text and text.isascii() and text.isdecimal() and len(text) < 8 else None
 
 
@@ -131,14 +129,14 @@ async def body_of(request: Request) -> Any:
     try:
         return json.loads(await request.body())
     except (ValueError, RecursionError):
-        raise UsageError("the request's body is not JSON") from None
+        raise UsageError("the request's body is not JSON; send an object as JSON") from None
 
 
 # ---------------------------------------------------------------- routes
 
 
 class Api:
-    """The routes for programs over a service. `url` is the address that links begin with."""
+    """The routes of the HTTP API over a service. `url` is the start of links."""
 
     def __init__(self, service: Service, url: str) -> None:
         self._service, self._url = service, url
@@ -239,7 +237,9 @@ class Api:
     async def page(self, request: Request) -> Response:
         doc_id, number = request.path_params["doc_id"], number_in(request.path_params["number"])
         if number is None:
-            raise DocumentError("a page is named by its number, such as 1.png; the first one is 1", "no_page")
+            raise DocumentError(
+                "the name of the page is invalid; name it by its number from 1, such as 1.png", "no_page"
+            )
         passage, asker = request.query_params.get("passage"), asker_of(request)
         png = await self._service.turns.draw(
             caller_of(request), lambda draw: self._service.page_image(doc_id, number, passage, asker, draw)
@@ -254,19 +254,19 @@ class Api:
         return JSONResponse(openapi(self._url))
 
     async def owner(self, request: Request) -> Response:
-        """Answer `pincite query` and `pincite ask`, which send their arguments, groups among them, by the state's own
-        socket."""
+        """Answer the commands `pincite query` and `pincite ask`, which send their arguments, including groups, over the
+        state's own socket."""
         if not is_owner(request):
             raise HTTPException(404)
         values = await body_of(request)
         require_text(values)
         if not isinstance(values, dict) or not isinstance(values.get("text"), str):
-            raise UsageError("a command is sent as an object with its text")
+            raise UsageError("the command has no text; send an object with `text`")
         asker = replace(asker_of(request), groups=tuple(values.pop("groups", ())))
         command = request.path_params["command"]
         calls: dict[str, Callable[..., Any]] = {"query": self._service.search, "ask": self._service.ask}
         if command not in calls:
-            raise UsageError(f"no command {command!r} is answered here")
+            raise UsageError(f"the command {command!r} is not answered here; send query or ask")
         turns = self._service.turns_of(values.get("strategy"), values.get("rerank"), answering=command == "ask")
         work = partial(calls[command], values.pop("text"), asker, **values)
         try:
@@ -279,7 +279,7 @@ class Api:
         return await self._service.turns.reading.run(caller_of(request), work)
 
     def with_links(self, found: Mapping[str, Any]) -> dict[str, Any]:
-        """Return hits and citations with the address where each can be read, a citation with its sentence set off."""
+        """Add to hits and citations their addresses in the reader, which highlights a citation's sentence."""
         made = dict(found)
         for name in ("hits", "citations", "marked"):
             if name in made:
@@ -356,7 +356,7 @@ _RESPONSES = {
 
 MODEL = "pincite"
 NEAREST = 3
-"""Number of passages that are named if the documents do not answer."""
+"""Number of nearest passages that are named if the documents do not answer."""
 
 
 class _MessagePart(BaseModel):
@@ -374,7 +374,7 @@ class _Message(BaseModel):
 
 
 class ChatRequest(BaseModel):
-    """The fields of a request that are read; settings of a sampler have no effect here."""
+    """The fields of a chat request that are used; sampler settings have no effect."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -391,11 +391,11 @@ class ChatRequest(BaseModel):
                     part.text for part in message.content or () if part.type == "text"
                 ]  # fmt: skip
                 return check_values(Ask, {"q": "\n".join(parts).strip()})
-        raise UsageError("messages: none of them is the user's")
+        raise UsageError("messages: no message has the role user; add one with the question")
 
 
 class Chat:
-    """The chat's routes over a service. `url` is the address that links begin with."""
+    """The chat's routes over a service. `url` is the start of links."""
 
     def __init__(self, service: Service, url: str) -> None:
         self._service, self._url, self._since = service, url, int(time.time())
@@ -424,7 +424,8 @@ class Chat:
         return JSONResponse({**made, "object": "chat.completion", "choices": [choice]}, headers=PRIVATE)
 
     def _events(self, answered: AsyncIterator[str | None], made: Mapping[str, Any]) -> Response:
-        """Return an answer as events. It is checked as a whole before any of it is sent, so it comes in one piece."""
+        """Return an answer as events. The whole answer is checked before any of it is sent, so it is sent in one
+        piece."""
 
         def piece(delta: Mapping[str, str], finish: str | None = None) -> str:
             return event({**made, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})

@@ -1,5 +1,4 @@
-"""The application that `pincite serve` answers with: all routes behind the guard, and errors in the form that the asker
-reads, a page or JSON."""
+"""The web application of `pincite serve`: all routes behind the guard, and errors as a page or JSON."""
 
 from __future__ import annotations
 
@@ -42,7 +41,8 @@ def application(
 ) -> ASGIApp:
     """Return pages, HTTP and chat over a service as one application, with the tools for `agents` if there are any.
 
-    `url` is the address that links begin with; `names` are hosts that it is reached by, besides loopback."""
+    `url` is the start of links; `names` are the server's host names, besides loopback.
+    """
     pages, api, chat = Pages(service, access, answers_by_model), Api(service, url), Chat(service, url)
     routes: list[BaseRoute] = [*api.routes(), *chat.routes(), *pages.routes(), *(agents.routes() if agents else ())]
 

@@ -1,6 +1,6 @@
-"""A question put to the server that runs on a state, if one does: it has its models loaded.
+"""The client for the server that runs on a state, whose models are already loaded.
 
-    <state>/serve.json       {"socket", "url", "version", "settings"}: of the server that may be asked
+<state>/serve.json       {"socket", "url", "version", "settings"}: of the running server
 
 Only the state's owner may read the file, and only a server of the same version and settings is asked. Nothing heavy is
 imported here.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 FILE = "serve.json"
 SECONDS = 600.0
-"""Seconds to wait for an answer: a language model may take long. The server itself ends a search sooner."""
+"""Seconds to wait for an answer, since a language model may take long. The server itself ends a search sooner."""
 _CREDENTIALS = struct.Struct("3i")
 """Layout of SO_PEERCRED: process, user and group at the other end of a Unix socket."""
 
@@ -47,7 +47,7 @@ class _SocketConnection(http.client.HTTPConnection):
 
 
 class AnsweredError(PinciteError):
-    """The error that the server answered in place of a result."""
+    """The error that the server sent instead of a result."""
 
     def __init__(self, message: str, code: str, exit_code: int) -> None:
         super().__init__(message, code)
@@ -55,13 +55,14 @@ class AnsweredError(PinciteError):
 
 
 def identity(project: Project) -> str:
-    """Return an identity that is the same if a server's answers are those that a command would give."""
+    """Return an identity that is equal if the server would answer like the command."""
     settings = project.settings.model_dump_json(exclude={"serve"})
     return fingerprint(__version__, str(project.state), str(project.folder), settings)
 
 
 def running_server(project: Project) -> dict[str, str] | None:
-    """Return the socket and address of the server that runs on a state with these settings, as its file says."""
+    """Return the socket and address of the server that runs on a state with these settings, according to its file;
+    return None if no server does."""
     try:
         told = json.loads((project.state / FILE).read_text(encoding="utf-8"))
         same = told["settings"] == identity(project) and Path(told["socket"]).is_socket()
@@ -71,9 +72,11 @@ def running_server(project: Project) -> dict[str, str] | None:
 
 
 def ask_server(project: Project, command: str, text: str, options: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the JSON of `query` or `ask` from the server that runs; None if no server does, or it has just ended.
+    """Return the JSON of `query` or `ask` from the running server; return None if there is no server, or it has just
+    ended.
 
-    Raises PinciteError as the command does."""
+    Raises the PinciteError of the command.
+    """
     server = running_server(project)
     if server is None:
         return None

@@ -1,8 +1,8 @@
-"""Text with marks, as the page shows it: hits with the words of the question, and a document as the reader shows it, in
-blocks and parts, with its contents, the places of words in it, and the marks of a passage and its best sentence.
+"""The marked text of web pages: hits with the words of the question, and a document in the reader, in blocks and parts,
+with its contents, the places of searched words, and the marks of a passage and its best sentence.
 
-In the reader a mark is a span of the body. It is shown only if its words are words of the passage: text that has moved
-since gets no mark, since a wrong one is worse.
+A mark in the reader is a span of the body. It is shown only if its words match the passage: text that has moved since
+gets no mark, since a wrong mark is worse than none.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 
 
 def best_sentences(question: str, sentences: Mapping[str, Sequence[SentenceInPlace]]) -> dict[str, SentenceInPlace]:
-    """Return by chunk the sentence with the rarest words of the question, if any sentence of the chunk has one.
+    """Return for each chunk the sentence with the rarest words of the question, if any sentence has one.
 
-    A word's rarity is counted among these sentences; of equals the shorter one is taken."""
+    Rarity is counted among these sentences; on a tie the shorter sentence is chosen.
+    """
     wanted = set(terms_of(question))
     terms = {key: [wanted & set(terms_of(item.text)) for item in own] for key, own in sentences.items()}
     having = Counter(term for own in terms.values() for said in own for term in said)
@@ -49,17 +50,18 @@ def best_sentences(question: str, sentences: Mapping[str, Sequence[SentenceInPla
 
 
 LONGEST_QUOTE = 1_000
-"""Characters of a quotation that is copied."""
+"""Most characters of a quotation that is copied."""
 SHOWN_ALONE = 3
-"""Hits that are shown unfolded if all are of one document; of several documents each shows its best one."""
+"""Most hits that are shown unfolded if all are from one document; with several documents each shows its best hit."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownHit:
-    """A hit as the page shows it: the headings above it without its document's title, and the lines around its match.
+    """A hit on the results page: the headings above it without its document's title, and the lines around its match.
 
-    `sentence_id` names the sentence to set off in the reader, "" if none is known. `quote` is what is copied: this
-    sentence, or else the lines that are shown. `described` says that a language model wrote the text."""
+    `sentence_id` is the sentence to highlight in the reader, or "" if unknown. `quote` is the text to copy: this
+    sentence, or else the shown lines. `described` says that a language model wrote the text.
+    """
 
     chunk_id: str
     sentence_id: str
@@ -74,7 +76,7 @@ class ShownHit:
 
 @dataclass(frozen=True, slots=True)
 class ShownDocument:
-    """A document of the results with its hits, the best first; those in `rest` are folded."""
+    """A document of the results with its hits, best first; the hits in `rest` are folded."""
 
     told: Mapping[str, Any]
     hits: tuple[ShownHit, ...]
@@ -84,8 +86,8 @@ class ShownDocument:
 def shown_documents(
     found: Mapping[str, Any], sentences: Mapping[str, Sequence[SentenceInPlace]]
 ) -> tuple[ShownDocument, ...]:
-    """Return the results of a question, the JSON of `query` or `ask`, as the page shows them. `sentences` are those of
-    the hits, by chunk."""
+    """Return the results of a question (the JSON of `query` or `ask`) in the form of the results page. `sentences` has
+    the sentences of the hits, by chunk."""
     wanted = asked_terms(found["query"], [each["text"] for each in found.get("added", ())])
     best = best_sentences(found["query"], sentences)
     hits = {hit["rank"]: _hit(hit, best.get(hit["chunk_id"]), wanted) for hit in found["hits"]}
@@ -147,8 +149,8 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Spans of the body: of a passage, within it of the sentence that matches best, and of the words that a reader
-    looks for, in order, `now` being the one that is shown."""
+    """Spans of the body to mark: the passage, its best matching sentence, and the places of searched words, in order;
+    `now` is the current place."""
 
     passage: tuple[Span, ...] = ()
     sentence: tuple[Span, ...] = ()
@@ -158,8 +160,8 @@ class Marks:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Words that are marked alike: not at all (""), as `passage`, as `sentence` within it, as `found`, or as `now`, the
-    words that were found and are shown."""
+    """Words with one kind of mark: "" for unmarked, `passage`, `sentence` within the passage, `found` for a searched
+    word, or `now` for the current place of a searched word."""
 
     text: str
     mark: str = ""
@@ -176,7 +178,7 @@ class TableCell:
 @dataclass(frozen=True, slots=True)
 class ShownBlock:
     """An element, or a part of a long one. `page` is set if it begins on another page than the block before. `start` is
-    where it begins in the body; None if it is not part of it."""
+    its offset in the body, or None if it is not part of the body."""
 
     kind: str
     level: int
@@ -200,7 +202,7 @@ class ReaderPage:
 
 
 def marks_of(body: str, passage: Sequence[Span], shown: str, sentence: str = "") -> Marks | None:
-    """Return the marks of a passage and of a sentence in it; None if the text that is shown lacks words of them."""
+    """Return the marks of a passage and of a sentence in it; return None if the shown text lacks words of them."""
     known = set(_WORD.findall(shown.casefold()))
     said = [body[start:end] for start, end in passage if 0 <= start < end <= len(body)]
     words = {word for text in said for word in _WORD.findall(text.casefold())}
@@ -210,7 +212,7 @@ def marks_of(body: str, passage: Sequence[Span], shown: str, sentence: str = "")
 
 
 def _place_in_passage(body: str, spans: Sequence[Span], sentence: str) -> tuple[Span, ...]:
-    """Return where the sentence stands in the passage, if it stands there word by word."""
+    """Return the span of the sentence in the passage, if the passage has it word for word."""
     for start, end in spans if sentence else ():
         if (at := body.find(sentence, start, end)) >= 0:
             return ((at, at + len(sentence)),)
@@ -232,7 +234,7 @@ def parts(elements: Iterable[Element], body: str, marks: Marks) -> list[tuple[Sh
 
 
 def part(found: Sequence[tuple[ShownBlock, ...]], wanted: int | None) -> ReaderPage:
-    """Return the part that is wanted, else the one with the first mark, else the first."""
+    """Return the requested part, or else the part with the first mark, or else the first part."""
     first = next((at for at, blocks in enumerate(found, start=1) if any(block.marked for block in blocks)), 1)
     if wanted is None:
         wanted = next((at for at, blocks in enumerate(found, start=1) if any(map(_is_now, blocks))), None)
@@ -241,7 +243,8 @@ def part(found: Sequence[tuple[ShownBlock, ...]], wanted: int | None) -> ReaderP
 
 
 def part_of_page(found: Sequence[tuple[ShownBlock, ...]], page: int) -> int | None:
-    """Return the number of the part in which a page begins; None if no block says that it begins there or after."""
+    """Return the number of the part in which a page begins; return None if no block begins on this page or a later
+    one."""
     pages = ((at, block.page) for at, blocks in enumerate(found, start=1) for block in blocks if block.page)
     return next((at for at, number in pages if number >= page), None)
 
@@ -286,7 +289,7 @@ def _table(element: Element, body: str, marks: Marks) -> Iterator[ShownBlock]:
 
 
 def _together(rows: Sequence[list[Cell]]) -> Iterator[list[list[Cell]]]:
-    """Yield the rows of one block after another: up to MOST_ROWS and MOST_CHARACTERS, or a longer row alone."""
+    """Yield the rows of each block in turn: up to MOST_ROWS rows and MOST_CHARACTERS characters, or one longer row."""
     now: list[list[Cell]] = []
     size = 0
     for row in rows:
@@ -316,7 +319,7 @@ def _is_marked(segments: Sequence[Segment]) -> bool:
 
 
 def _segments(text: str, start: int, marks: Marks) -> tuple[Segment, ...]:
-    """Return the text, which begins at `start` of the body, divided where a mark begins or ends."""
+    """Return the text, which begins at offset `start` of the body, divided where a mark begins or ends."""
     first = bisect_right(marks.found, start, key=lambda span: span[1])  # hundreds of them, for each of many blocks
     found_here = marks.found[first : bisect_right(marks.found, start + len(text), key=lambda span: span[0])]
     named = {"now": marks.now, "found": found_here, "sentence": marks.sentence, "passage": marks.passage}
@@ -330,7 +333,7 @@ def _segments(text: str, start: int, marks: Marks) -> tuple[Segment, ...]:
 
 
 def _clip(spans: Sequence[Span], start: int, length: int) -> list[Span]:
-    """Return the parts of spans that lie in a stretch of the body, as offsets in it."""
+    """Return the parts of spans that lie within a range of the body, as offsets in the range."""
     own = ((max(a - start, 0), min(b - start, length)) for a, b in spans)
     return [(a, b) for a, b in own if a < b]
 
@@ -339,13 +342,13 @@ def _clip(spans: Sequence[Span], start: int, length: int) -> list[Span]:
 
 
 MOST_HEADINGS = 300
-"""Most headings of the contents: a longer list is no help."""
+"""Most headings of a table of contents; a longer list does not help."""
 LONGEST_HEADING = 160
 
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A line of the contents. `level` is 0 for the outermost; `element` names the block in the text."""
+    """A line of the table of contents. `level` is 0 for the outermost; `element` names the block in the text."""
 
     text: str
     level: int
@@ -355,7 +358,7 @@ class Heading:
 
 
 def contents_of(elements: Sequence[Element]) -> tuple[list[Heading], int]:
-    """Return a document's contents, and how many headings they leave out: the deepest ones first, then the last."""
+    """Return a document's table of contents, and the number of headings left out: the deepest first, then the last."""
     all_of_them = [each for each in elements if each.kind == "heading" and each.text.strip()]
     counts = Counter(max(each.level or 1, 1) for each in all_of_them)
     levels = sorted(counts)
@@ -374,14 +377,14 @@ def contents_of(elements: Sequence[Element]) -> tuple[list[Heading], int]:
 
 
 def starts_of(found: Sequence[tuple[ShownBlock, ...]]) -> tuple[list[int], list[int]]:
-    """Return where blocks begin in the body, in order, and beside each the number of its part."""
+    """Return the offsets of blocks in the body, in order, and for each the number of its part."""
     starts = sorted((block.start, at) for at, blocks in enumerate(found, start=1) for block in blocks
                     if block.start is not None)  # fmt: skip
     return [start for start, _ in starts], [at for _, at in starts]
 
 
 def part_at(starts: tuple[list[int], list[int]], offset: int) -> int:
-    """Return the number of the part that holds a character of the body."""
+    """Return the number of the part that contains a character of the body."""
     at = bisect_right(starts[0], offset)
     return starts[1][at - 1] if at else 1
 
@@ -393,7 +396,7 @@ MOST_FOUND = 500
 """Most places of words that are listed and marked; all of them are counted."""
 LONGEST_SOUGHT = 200
 _BEFORE, _AFTER = 40, 80
-"""Characters that are shown before and after words that were found."""
+"""Characters shown before and after a searched word."""
 _ALIKE = str.maketrans(
     {
         **dict.fromkeys("\t\n\r\x0b\x0c\x85\xa0\u2007\u202f\u2028\u2029", " "),
@@ -406,14 +409,14 @@ _ALIKE = str.maketrans(
 
 @dataclass(frozen=True, slots=True)
 class Occurrences:
-    """The places of words in a body: the first MOST_FOUND spans, and the number of all."""
+    """The places of searched words in a body: the first MOST_FOUND spans, and the total number."""
 
     spans: tuple[Span, ...]
     count: int
 
 
 def alike(text: str) -> str:
-    """Return the text in small letters, with one form of spaces, quotation marks and dashes; as long as it is."""
+    """Return the text in lower case, with one form of spaces, quotation marks and dashes, and with unchanged length."""
     low = text.lower()
     if len(low) != len(text):
         low = "".join(small if len(small := char.lower()) == 1 else char for char in text)
@@ -421,7 +424,7 @@ def alike(text: str) -> str:
 
 
 def occurrences(body: str, sought: str) -> Occurrences:
-    """Return where words stand in a body, one after the other, however they are written large or small."""
+    """Return the places of words in a body, in order, in upper or lower case."""
     words = " ".join(alike(sought[:LONGEST_SOUGHT]).split())
     if not words:
         return Occurrences((), 0)
@@ -435,7 +438,7 @@ def occurrences(body: str, sought: str) -> Occurrences:
 
 
 def words_around(body: str, span: Span) -> tuple[str, str, str]:
-    """Return (before, words, after): the words of a span in a line of the text around them, in whole words."""
+    """Return (before, words, after): the words of a span with whole words around them."""
     start, end = span
     before = body[max(start - _BEFORE, 0) : start]
     after = body[end : end + _AFTER]

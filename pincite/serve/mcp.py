@@ -1,8 +1,8 @@
-"""The tools for agents over the Model Context Protocol, read-only and limited to the groups of the asker; and the
-server that offers them by the official SDK of the protocol.
+"""The tools for agents over the Model Context Protocol, read-only and limited to the groups of the asker, and their
+server, which uses the protocol's official SDK.
 
-It answers on standard input and output, or as a route of `pincite serve` (streamable HTTP without sessions, so that any
-of several processes may answer). `search` and `fetch` have the names and forms that ChatGPT's connectors ask for:
+The server answers on standard input and output, or as a route of `pincite serve` (streamable HTTP without sessions, so
+any of several processes may answer). `search` and `fetch` have the names and forms that ChatGPT's connectors require:
 `fetch` reads the results of `search`.
 """
 
@@ -95,8 +95,8 @@ class Found(BaseModel):
 
 
 class OfDocument(BaseModel):
-    """A document of the results. `id` is for `fetch`, `date` in ISO form or null, and `results` are the ids of its
-    passages, the best first."""
+    """A document of the results. `id` is for `fetch`, `date` is in ISO form or null, and `results` has the ids of its
+    passages, best first."""
 
     id: str
     name: str
@@ -108,8 +108,8 @@ class OfDocument(BaseModel):
 
 
 class Results(BaseModel):
-    """Passages, and their `documents` in the order of their best passage. `without_value` says for each key that a
-    filter compares how many documents it leaves out since they have no value to compare, and of how many."""
+    """Passages, and their `documents` in the order of their best passage. `without_value` has, for each key that a
+    filter compares, the number of documents left out because they have no value, and the number of all documents."""
 
     results: list[Found]
     documents: list[OfDocument] = []
@@ -128,7 +128,7 @@ class Cited(BaseModel):
 
 
 class Answered(BaseModel):
-    """An answer, `declined` if the documents do not answer; `nearest` are then the passages that came closest. `model`
+    """An answer. It is `declined` if the documents do not answer; `nearest` then has the most similar passages. `model`
     is the language model that wrote the answer, null if it consists of quotes. `without_value` is as in `search`."""
 
     answer: str
@@ -150,8 +150,8 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool. `call` takes a validated `given` and the asker, and returns a `gives`, or a picture if `gives` is
-    None."""
+    """A tool. `call` takes validated arguments of type `given` and the asker, and returns a result of type `gives`, or
+    a picture if `gives` is None."""
 
     name: str
     title: str
@@ -182,7 +182,7 @@ class Tools:
     # ------------------------------------------------------------ turns
 
     async def run(self, tool: Tool, given: Any, asker: Asker, caller: Caller) -> BaseModel | Picture:
-        """Return a tool's result, in the caller's turn for its kind of work. Raise as `Turns.run` does."""
+        """Return a tool's result, in the caller's turn for its kind of work. Raises the errors of `Turns.run`."""
         if tool.name == "page_image":
             return await self._service.turns.draw(caller, lambda draw: self.page_image(given, asker, draw))
         if tool.name in ("search", "ask"):
@@ -192,7 +192,7 @@ class Tools:
         return await turns.run(caller, lambda: tool.call(given, asker))
 
     async def reading(self, caller: Caller, work: Callable[[], T]) -> T:
-        """Return the result of `work`, in the caller's turn for reading. Raise as `Turns.run` does."""
+        """Return the result of `work`, in the caller's turn for reading. Raises the errors of `Turns.run`."""
         return await self._service.turns.reading.run(caller, work)
 
     # ------------------------------------------------------------ tools
@@ -211,8 +211,8 @@ class Tools:
         )  # fmt: skip
 
     def fetch(self, given: Fetch, asker: Asker) -> Fetched:
-        """Return a passage, or a part of a document. Raise IndexStateError `unknown_document` if the asker may see
-        nothing with this id."""
+        """Return a passage, or a part of a document. Raise IndexStateError `unknown_document` if the asker may see no
+        passage or document with this id."""
         passage = self._passage(given.id, asker)
         if passage is None:
             return self._document(given.id, given.part, asker)
@@ -249,18 +249,20 @@ class Tools:
     # ------------------------------------------------------------ documents as resources
 
     def documents(self, asker: Asker, after: str, most: int) -> list[dict[str, Any]]:
-        """Return at most `most` documents after the id `after`, in the order of their ids, each with its `resource`."""
+        """Return at most `most` documents after the id `after`, in order of id, each with its `resource`."""
         listed = self._service.documents(asker, after, most)
         return [{**item, "resource": f"{SCHEME}://documents/{item['doc_id']}"} for item in listed]
 
     def read(self, resource: str, asker: Asker) -> str:
-        """Return the Markdown of a document, or a part of it that ends with the name of the next part. Raise UsageError
+        """Return the Markdown of a document, or of a part; a part ends with the name of the next one. Raise UsageError
         if no resource has this name."""
         parts = urlsplit(resource) if len(resource) < 500 else None
         doc_id = parts.path.strip("/") if parts and (parts.scheme, parts.netloc) == (SCHEME, "documents") else ""
         number = number_in(dict(parse_qsl(parts.query)).get("part", "1")) if parts else None
         if not doc_id or not number:
-            raise UsageError(f"no resource has this name; documents are {SCHEME}://documents/ID, further parts ?part=2")
+            raise UsageError(
+                f"the resource does not exist; name a document, {SCHEME}://documents/ID, or a further part, ?part=2"
+            )
         found = self._document(doc_id, number, asker)
         if number == found.metadata["parts"]:
             return found.text
@@ -272,12 +274,12 @@ class Tools:
         document = self._service.document(doc_id, asker)
         if document["markdown"] is None:
             raise IndexStateError(
-                "the text of this document is being indexed anew; search gives the passages that are served",
+                "the text of this document is being indexed again; use search, which finds the served passages",
                 "text_moved",
             )
         parts = parts_of(document["markdown"], PART_CHARACTERS)
         if number > len(parts):
-            raise UsageError(f"part: the document has {len(parts)}")
+            raise UsageError(f"part {number}: the document has {len(parts)}; name one of these")
         metadata = {
             "document": doc_id, "source": document["source"], "uri": whole_name(document["uri"]), "part": number,
             "parts": len(parts), "pages": document["pages"], "date": document["date"], "language": document["language"],
@@ -333,8 +335,8 @@ def _title_with_pages(names: list[str], first: int | None, last: int | None) -> 
 
 
 def parts_of(text: str, most: int) -> list[str]:
-    """Return a text in parts of at most `most` characters, divided between paragraphs, lines or words if possible.
-    Joined they are the text again."""
+    """Return a text in parts of at most `most` characters, divided between paragraphs, lines or words if possible. The
+    parts joined give the text."""
     parts: list[str] = []
     start = 0
     while len(text) - start > most:
@@ -359,13 +361,13 @@ AskerOf = Callable[[Context], Asker]
 
 
 def by_request(context: Context) -> Asker:
-    """Return who sent the HTTP request of a call. Raises HTTPException 401 if nobody was let in."""
+    """Return the asker of the HTTP request of a call. Raises HTTPException 401 if the request has no access."""
     assert isinstance(context.request, Request)
     return asker_of(context.request)
 
 
 def server_of(tools: Tools, asker: AskerOf) -> Server[Any]:
-    """Return the tools as a server of the SDK; `asker` says for whom a call is answered."""
+    """Return the tools as a server of the SDK; `asker` returns the asker of a call."""
     named = {tool.name: tool for tool in tools.all()}
 
     async def list_tools(context: Context, asked: types.PaginatedRequestParams | None) -> types.ListToolsResult:
@@ -427,7 +429,7 @@ def server_of(tools: Tools, asker: AskerOf) -> Server[Any]:
 
 
 def _leaving(handler: Callable[[Context, Any], Awaitable[R]]) -> Callable[[Context, Any], Awaitable[R]]:
-    """Return a handler whose texts, of results and errors alike, hold nothing that a person would not see."""
+    """Return a handler that removes characters that a person would not see from the texts of results and errors."""
 
     async def answer(context: Context, asked: Any) -> R:
         try:
@@ -472,7 +474,7 @@ class OverHttp:
             yield
 
     class _Endpoint:
-        """The route's endpoint: a class, since Starlette takes a function for one that answers a Request."""
+        """The endpoint of the route. It is a class, since Starlette treats a function as one that answers a Request."""
 
         def __init__(self, over_http: OverHttp) -> None:
             self._over_http = over_http
@@ -486,8 +488,9 @@ class OverHttp:
 async def serve_stdio(server: Server[Any], asked_to_end: Callable[[], NoReturn]) -> None:
     """Answer on standard input and output until the input ends.
 
-    A signal calls `asked_to_end`, which has to leave the process: nothing else wakes a thread that waits for standard
-    input."""
+    A signal calls `asked_to_end`, which must exit the process, since nothing else wakes a thread that waits for
+    standard input.
+    """
 
     async def listen() -> None:
         with anyio.open_signal_receiver(*STOPPING) as signals:
@@ -502,12 +505,12 @@ async def serve_stdio(server: Server[Any], asked_to_end: Callable[[], NoReturn])
 
 
 def _caller(context: Context) -> Caller:
-    """Return who sent the request of a call; on standard input and output there is only one."""
+    """Return the sender of the request of a call; over standard input and output there is only one."""
     return caller_of(context.request) if isinstance(context.request, Request) else Caller(OWNER)
 
 
 async def _or_refused(given: str, read: Callable[[], Awaitable[T]]) -> T:
-    """Return what `read` gives; raise its errors as MCPError, which the protocol reports to who asks."""
+    """Return the result of `read`; raise its errors as MCPError, which the protocol reports to the asker."""
     try:
         require_text(given)
         return await read()
@@ -529,7 +532,7 @@ def _describe(tool: Tool) -> types.Tool:
 
 
 def _result(found: Any) -> types.CallToolResult:
-    """Return a tool's result as structured content. It leaves as JSON text too, for clients that read only text."""
+    """Return a tool's result as structured content and as JSON text, for clients that read only text."""
     if isinstance(found, Picture):
         return types.CallToolResult(content=[types.ImageContent(data=found.base64, mime_type="image/png")])
     return types.CallToolResult(content=[], structured_content=found.model_dump(mode="json"))

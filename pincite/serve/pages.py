@@ -1,4 +1,5 @@
-"""Pages for people: search, reader, answer, state. They are forms and links, and work without JavaScript."""
+"""The web pages for people: search, reader, answer and state. They consist of forms and links, and work without
+JavaScript."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ from resources.search.passages import document_format
 HERE = Path(ROOT, "pincite", "serve")
 ENGLISH, UKRAINIAN = "en", "uk"
 LONGEST_HEADER = 1_000
-"""Characters of an Accept-Language header that are read; browsers send fewer than 100."""
+"""Most characters of an Accept-Language header that are read; browsers send fewer than 100."""
 _SPACE = "\u00a0"
 _MONTHS = {
     ENGLISH: (
@@ -62,7 +63,8 @@ _MONTHS = {
 
 
 def translatable(text: str) -> str:
-    """Return a text unchanged; it is found by this name, and translated where it is shown."""
+    """Return a text unchanged. The name of this function marks texts for translation, which happens where they are
+    shown."""
     return text
 
 
@@ -73,23 +75,23 @@ class Words:
     language: str = ENGLISH
 
     def t(self, text: str, /, **values: Any) -> str:
-        """Return a text in this language, with `{name}` replaced by values. It is markup if a value is markup, and then
-        all else in it is escaped."""
+        """Return a text in this language, with `{name}` replaced by values. If a value is markup, the result is markup,
+        and everything else in it is escaped."""
         found = ukrainian().get(text, text) if self.language == UKRAINIAN else text
         return _fill(found if isinstance(found, str) else text, values)
 
     def tn(self, one: str, many: str, n: int, /, **values: Any) -> str:
-        """Return the text for this count, which `{n}` in it stands for."""
+        """Return the text for this count; `{n}` in it is replaced by the count."""
         found = ukrainian().get(one) if self.language == UKRAINIAN else None
         chosen = found[_form(n)] if isinstance(found, list) else one if n == 1 else many
         return _fill(chosen, {**values, "n": self.number(n)})
 
     def number(self, value: int) -> str:
-        """Return a whole number with its thousands set apart."""
+        """Return a whole number with separated thousands."""
         return f"{value:,}" if self.language == ENGLISH else f"{value:,}".replace(",", _SPACE)
 
     def day(self, value: str | None) -> str:
-        """Return a date in ISO form as people write it, and anything else unchanged."""
+        """Return a date from ISO form in the form of the language; return anything else unchanged."""
         try:
             found = date.fromisoformat((value or "")[:10])
         except ValueError:
@@ -97,7 +99,7 @@ class Words:
         return f"{found.day}{_SPACE}{_MONTHS[self.language][found.month - 1]} {found.year}"
 
     def moment(self, value: str | None) -> str:
-        """Return a time in ISO form as a date and time of UTC, and anything else unchanged."""
+        """Return a time from ISO form as a date and time in UTC; return anything else unchanged."""
         try:
             found = datetime.fromisoformat(value or "")
         except ValueError:
@@ -107,7 +109,7 @@ class Words:
 
 
 def words_of(accepted: str) -> Words:
-    """Return the words for an Accept-Language header: of the language that it prefers, English if it names neither."""
+    """Return the words of the preferred language of an Accept-Language header, or English."""
     best, weight = ENGLISH, 0.0
     for entry in accepted[:LONGEST_HEADER].split(","):
         name, _, quality = entry.partition(";")
@@ -129,7 +131,7 @@ def _weight(quality: str) -> float:
 
 
 def _form(n: int) -> int:
-    """Return which of the three Ukrainian forms goes with a count: 0 as with 1, 1 as with 2, 2 as with 5."""
+    """Return the index of the Ukrainian plural form for a count: 0 for 1, 1 for 2, 2 for 5."""
     if n % 10 == 1 and n % 100 != 11:
         return 0
     return 1 if n % 10 in (2, 3, 4) and n % 100 not in (12, 13, 14) else 2
@@ -147,7 +149,7 @@ def _fill(text: str, values: Mapping[str, Any]) -> str:
 
 @cache
 def ukrainian() -> dict[str, str | list[str]]:
-    """Return the Ukrainian texts by the English ones, those that are counted as lists."""
+    """Return the Ukrainian texts by the English ones; counted texts have a list of forms."""
     return tomllib.loads((HERE / "ukrainian.toml").read_text(encoding="utf-8"))
 
 
@@ -156,14 +158,15 @@ def ukrainian() -> dict[str, str | list[str]]:
 
 PRIVATE = {"Cache-Control": "private, no-store", "Vary": "Accept-Language"}
 LONGEST_LINKED = 500
-"""Characters of a question that the links of results, and of the reader, carry on: a page has many of them."""
+"""Most characters of a question that is carried in the links of results and of the reader, since a page has many
+links."""
 MORE_HITS = 10
 NARROWED = ("source", "from", "to")
-"""Filters that a question is asked with on the page."""
+"""Filters that a question can have on the page."""
 MOST_FIELDS, LONGEST_QUESTION = 20, 1_000
-"""Most fields of a form, and characters of a question that feedback is taken on."""
+"""Most fields of a form, and most characters of a question on which feedback is accepted."""
 LONGEST_NAME, MOST_WORDS = 200, 10
-"""Characters of a name that is browsed for, and how many of its words are looked at."""
+"""Most characters of a document name that is searched for, and most words of it that are used."""
 
 
 KIND_NAMES = {
@@ -188,11 +191,11 @@ LANGUAGE_NAMES = {
     "pl": translatable("Polish"),
     UNKNOWN_LANGUAGE: translatable("Not known"),
 }
-"""Names of the languages that documents are often in. Others are shown by their codes."""
+"""Names of frequent languages of documents. Other languages are shown by their codes."""
 
 
 def environment() -> Environment:
-    """Return the templates. They escape every value, and drop characters of texts that reorder what a reader sees."""
+    """Return the templates. They escape every value, and remove characters that would reorder the text for a reader."""
     made = Environment(
         loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, finalize=_visible,
@@ -203,12 +206,12 @@ def environment() -> Environment:
 
 
 def _visible(value: Any) -> Any:
-    """Return a value as every page shows it; markup that a template made of other values stays as it is."""
+    """Return a value in its visible form; markup that a template made of other values is unchanged."""
     return visible_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _query(**values: Any) -> str:
-    """Return a query string of the values that are not empty."""
+    """Return a query string of the non-empty values."""
     return urlencode([(name, value) for name, value in values.items() if value not in (None, "", False)])
 
 
@@ -247,7 +250,8 @@ class Pages:
         return self._templates.get_template(name).render(given)
 
     def _takes_feedback(self, question: str) -> bool:
-        """Say whether an asker may judge the hits of a question. A longer one may have been cut by a link."""
+        """Say whether an asker may give feedback on a question's hits. A longer question may have been cut in a
+        link."""
         return self._service.settings.feedback and len(question) < LONGEST_LINKED
 
     # ------------------------------------------------------------ front page and browsing
@@ -263,8 +267,8 @@ class Pages:
         return self.html(request, "front.html", overview=told, by_model=self._by_model)
 
     async def browse(self, request: Request) -> Response:
-        """Answer with a page of the documents that were chosen by name and facets. Operators see how many documents
-        could not be read, and where there are no users everybody is one."""
+        """Answer with a page of documents, filtered by name and facets. Operators see how many documents could not be
+        read; without user accounts everybody is an operator."""
         asker, caller = asker_of(request), caller_of(request)
         given = {name: request.query_params.get(name, "")[:LONGEST_NAME] for name in ("name", *FACETS)}
         require_text(given)
@@ -281,11 +285,11 @@ class Pages:
     # ------------------------------------------------------------ search and answer
 
     async def search(self, request: Request) -> Response:
-        """Answer a question with its answer and hits, and no question with the front page. A language model answers
-        only on request.
+        """Show the answer and hits of a question, or the front page if there is no question.
 
-        The page that waits for a language model comes empty, and its script asks for the rest by `results`; without a
-        script it is loaded again, whole."""
+        A language model answers only on request. A page that waits for a language model is first sent empty, and its
+        script loads the rest from `results`; without a script the complete page is loaded instead.
+        """
         if not request.query_params.get("q", "").strip():
             return await self.front(request)
         asker, caller = asker_of(request), caller_of(request)
@@ -328,7 +332,7 @@ class Pages:
         )  # fmt: skip
 
     def _results_with_documents(self, found: dict[str, Any], asker: Asker) -> dict[str, Any]:
-        """Return results with their documents as the page shows them."""
+        """Return results with their documents in the form of the page."""
         sentences = self._service.sentences([hit["chunk_id"] for hit in found["hits"]], asker)
         return {**found, "shown": shown_documents(found, sentences)}
 
@@ -354,7 +358,7 @@ class Pages:
     async def _read(
         self, request: Request, reading: DocumentView, asker: Asker, question: dict[str, str], wanted: Wanted
     ) -> Response:
-        """Answer with a view of a document, beside the hits of the question that led there."""
+        """Show a document, beside the hits of the question that led to it."""
         hits = HitsOfQuestion()
         with suppress(UsageError, Busy):  # the document is shown without them
             if question:
@@ -372,7 +376,7 @@ class Pages:
     # ------------------------------------------------------------ feedback
 
     async def feedback(self, request: Request) -> Response:
-        """Keep whether a passage answers a question, for an operator to review."""
+        """Store the verdict whether a passage answers a question, for an operator to review."""
         if not self._service.settings.feedback:
             raise HTTPException(404)
         given, asker = await _fields_of(request), asker_of(request)
@@ -421,8 +425,8 @@ class Pages:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The question of a page of results, from its address. `by_model` says that a language model answers; `whole` that
-    the page is sent in one piece all the same. `narrowed` are the fields of the form, by name."""
+    """The question of a results page, from its address. `by_model` says that a language model answers; `whole` says
+    that the page is still sent in one piece. `narrowed` has the filters of the form, by name."""
 
     question: str
     narrowed: Mapping[str, str]
@@ -442,35 +446,35 @@ class _Asked:
         )  # fmt: skip
 
     def search(self) -> Search:
-        """Return the search. Raise UsageError if it cannot be asked."""
+        """Return the search. Raise UsageError if the question is invalid."""
         filters = tuple(f"{name}={value}" for name, value in self.narrowed.items() if value)
         return check_values(Search, {"k": HITS, **self.given, "filter": filters})
 
     @property
     def link_fields(self) -> dict[str, str]:
-        """Return the question and its filters as links carry them on to the reader."""
+        """Return the question and its filters in the form for links to the reader."""
         return {"q": self.question[:LONGEST_LINKED], **self.narrowed, "strategy": self.given.get("strategy", "")}
 
     def address(self, **more: Any) -> str:
-        """Return the query string that asks this again, with other values."""
+        """Return the query string of this question, with some values replaced."""
         return _query(**{**self.given, **self.narrowed, "ask": "1" if self.by_model else "", **more})
 
     def more(self, found: Mapping[str, Any]) -> str:
-        """Return the query string that asks for more hits than were found; "" if there are none, or too many."""
+        """Return the query string for more hits than were found, or "" if there are no more or the limit is reached."""
         most = self.search().k
         wanted = min(most + MORE_HITS, MOST_HITS)
         return self.address(k=wanted, ask="") if len(found["hits"]) >= most and wanted > most else ""
 
 
 def _unread(status: Mapping[str, Any]) -> int:
-    """Return how many documents could not be read, named or not."""
+    """Return how many documents could not be read, whether or not the asker may see their names."""
     named = {(item["source"], item["uri"]) for item in status["failures"]}
     untold: int = sum(item["documents"] for item in status["failures_untold"])
     return len(named) + untold
 
 
 class FeedbackRequest(BaseModel):
-    """The verdict of an asker on a passage: whether it answers the question `q`. It has no text of the passage."""
+    """The verdict of an asker: whether a passage answers the question `q`. It does not include the passage's text."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -488,12 +492,12 @@ class FeedbackRequest(BaseModel):
 
 
 async def _fields_of(request: Request) -> dict[str, str]:
-    """Return the fields of a form that a page of ours sent. Raises UsageError."""
+    """Return the fields of a form that a page of this site sent. Raises UsageError."""
     try:
         body = (await request.body()).decode("utf-8")
         pairs = parse_qsl(body, keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict")
     except ValueError:
-        raise UsageError("the form is not what a page of this site sends; load the page again") from None
+        raise UsageError("the form was not sent by a page of this site; load the page again") from None
     return dict(pairs)
 
 
@@ -501,8 +505,8 @@ _CARRIED = {"q": LONGEST_LINKED, **dict.fromkeys((*NARROWED, "strategy"), LONGES
 
 
 def _question_of(request: Request) -> dict[str, str]:
-    """Return the question that led to a document, with what it was asked with; empty if none did. The links of the
-    reader, which may be a thousand, carry it on."""
+    """Return the question that led to a document, with its search options; return an empty question if there was no
+    question. All links of the reader, up to a thousand, contain it."""
     given = request.query_params
     found = {name: given[name][:most] for name, most in _CARRIED.items() if given.get(name, "").strip()}
     return found if "q" in found else {}

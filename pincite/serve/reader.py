@@ -1,5 +1,5 @@
-"""The view of a document: its pages with what is marked on them, else its text; its contents, the places of words in
-it, and the hits of the question that led to it."""
+"""The view of a document: its pages with marks, or else its text; its table of contents, the places of searched words,
+and the hits of the question that led to it."""
 
 from __future__ import annotations
 
@@ -38,10 +38,11 @@ if TYPE_CHECKING:
     from resources.search.documents import DocumentText, FoundDocument
 
 MOST_PAGES = 6
-"""Most pages of one passage that are shown below each other."""
+"""Most pages of one passage that are shown one below another."""
 OTHER_HITS = 9
 KEPT_CONTENTS = 200
-"""Documents whose contents are kept in memory: a page is drawn without its text, which may be long, being read."""
+"""Most documents whose contents are cached in memory, so that a page is drawn without reading the text, which may be
+long."""
 
 
 # ---------------------------------------------------------------- what is asked
@@ -49,8 +50,8 @@ KEPT_CONTENTS = 200
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The part of a document that a reader wants to see: its text or its pages, a page, a part of the text, and words
-    to look for, `at` the number of their place. None is what the view chooses itself."""
+    """The requested part of a document: its text or its pages, a page, a part of the text, and words to search for,
+    with `at` as the number of the current place. The view chooses values that are None."""
 
     as_text: bool = False
     page: int | None = None
@@ -63,8 +64,8 @@ class Wanted:
 
 
 PAST_END, MOVED, TEXT_UNREADABLE, PLACE_UNKNOWN = "past_end", "moved", "text_unreadable", "place_unknown"
-"""Notices: a page after the last was asked for; the text is newer than what is served, or cannot be read; the place of
-the passage in the text is not known."""
+"""Notices: a page after the last one was requested; the text is newer than the served index, or cannot be read; the
+place of the passage in the text is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ class Rect:
 
 @dataclass(frozen=True, slots=True)
 class ShownPage:
-    """A page and what is marked on it, by kind of mark; `width` and `height` in points."""
+    """A page and its marks, by kind of mark; `width` and `height` in points."""
 
     number: int
     width: float
@@ -89,7 +90,7 @@ class ShownPage:
 
 @dataclass(frozen=True, slots=True)
 class FoundPlace:
-    """A place of the words that a reader looks for, `number` among all: `page` or `part` is where it stands."""
+    """A place of searched words; `number` counts all places, and `page` or `part` says where it is."""
 
     number: int
     page: int | None
@@ -101,7 +102,7 @@ class FoundPlace:
 
 @dataclass(frozen=True, slots=True)
 class FoundPlaces:
-    """The places of words, of which there are `count`; `now` is the number of the one that is shown."""
+    """The places of searched words: `count` of them; `now` is the number of the current one."""
 
     words: str
     places: tuple[FoundPlace, ...]
@@ -111,7 +112,7 @@ class FoundPlaces:
 
 @dataclass(frozen=True, slots=True)
 class ContentsLine:
-    """A heading, with its page, or the part of the text that it stands in."""
+    """A heading, with its page or the part of the text that contains it."""
 
     heading: Heading
     part: int | None = None
@@ -119,9 +120,8 @@ class ContentsLine:
 
 @dataclass(frozen=True, slots=True)
 class DocumentView:
-    """The view of a document: pages, else a part of its text. `notice` names what could not be shown as it should be:
-    one of the notices above, or the code of a DocumentError if pages could not be drawn. `before` and `after` are the
-    pages beside those that are shown."""
+    """The view of a document: pages, or else a part of its text. `notice` names a problem: one of the notices above, or
+    the code of a DocumentError if pages could not be drawn. `before` and `after` are the pages next to those shown."""
 
     document: FoundDocument
     pages: tuple[ShownPage, ...] = ()
@@ -131,7 +131,7 @@ class DocumentView:
     after: int | None = None
     passage: Mapping[str, Any] | None = None
     sentence: str = ""
-    """Text of the passage's sentence that is set off."""
+    """Text of the highlighted sentence of the passage."""
     sentence_id: str = ""
     contents: tuple[ContentsLine, ...] = ()
     contents_left_out: int = 0
@@ -140,8 +140,8 @@ class DocumentView:
 
 @dataclass(frozen=True, slots=True)
 class HitsOfQuestion:
-    """The hits of the question that led here: the document's others, and those before and after this one of `count`,
-    the `number` of which is None if this one is not among them."""
+    """The hits of the question that led here: other hits of this document, and the hits before and after this one. It
+    is hit `number` of `count`; `number` is None if it is not among the hits."""
 
     others: tuple[Mapping[str, Any], ...] = ()
     number: int | None = None
@@ -151,14 +151,15 @@ class HitsOfQuestion:
 
 
 class _ContentsCache:
-    """The contents of the documents that were read last."""
+    """A cache of the contents of the documents that were read last."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[Any, tuple[tuple[Heading, ...], int]] = OrderedDict()
         self._lock = Lock()
 
     def headings(self, document: FoundDocument, service: Service) -> tuple[tuple[Heading, ...], int]:
-        """Return the headings of a document, and how many are left out; none if its text cannot be read now."""
+        """Return the headings of a document, and how many are left out; return no headings if its text cannot be read
+        now."""
         key = document.generation, document.doc_id, document.row_hash
         with self._lock:
             if key in self._kept:
@@ -179,20 +180,20 @@ class _ContentsCache:
 
 
 class Reader:
-    """Reader of documents for one answer. If `draw` is false it shows pages that are kept already, and raises NotDrawn
-    for others."""
+    """A reader of documents for one answer. If `draw` is false, it shows only pages that are already drawn, and raises
+    NotDrawn for others."""
 
     def __init__(self, service: Service, draw: bool = True, contents: _ContentsCache | None = None) -> None:
         self._service, self._draw = service, draw
         self._contents = contents or _ContentsCache()
 
     def drawing(self) -> Reader:
-        """Return the same reader, which draws pages."""
+        """Return the same reader, with permission to draw pages."""
         return Reader(self._service, True, self._contents)
 
     def passage(self, named: str, asker: Asker, question: str, sentence: str, wanted: Wanted) -> DocumentView:
-        """Return a passage with its place marked, and in it the sentence of this id, else the one that best matches the
-        question. Raises PinciteError."""
+        """Return a passage with its place marked, and in it the sentence with this id, or else the one that best
+        matches the question. Raises PinciteError."""
         shown = self._service.passage(named, asker)
         document = self._service.find_document(shown["doc_id"], asker)
         said, boxes, name = self._sentence(shown, asker, question, sentence)
@@ -206,9 +207,10 @@ class Reader:
         return self._in_text(reading, wanted, notice)
 
     def document(self, doc_id: str, asker: Asker, wanted: Wanted) -> DocumentView:
-        """Return a page of a document, or a part of its text, with the words marked that are looked for.
+        """Return a page of a document, or a part of its text, with the searched words marked.
 
-        Raises PinciteError."""
+        Raises PinciteError.
+        """
         reading, notice = DocumentView(self._service.find_document(doc_id, asker)), ""
         if reading.document.pages and not wanted.as_text:
             try:
@@ -220,8 +222,8 @@ class Reader:
     def hits(
         self, reading: DocumentView, asker: Asker, question: str, strategy: str | None, filters: Sequence[str]
     ) -> HitsOfQuestion:
-        """Return the hits of a question around this view, and the others of this document in the order of its pages;
-        nothing if the question cannot be asked. `strategy` and `filters` are those that it was asked with."""
+        """Return the hits before and after this view, and the other hits of this document in page order; return no hits
+        if the question is invalid. `strategy` and `filters` are those of the question."""
         document = reading.document
         own = reading.passage["chunk_id"] if reading.passage else None
         own_filters = [f"source={document.source}", f"uri={document.uri}"]
@@ -245,7 +247,7 @@ class Reader:
     def _sentence(
         self, shown: Mapping[str, Any], asker: Asker, question: str, named: str
     ) -> tuple[str, Sequence[Mapping[str, Any]], str]:
-        """Return the sentence to set off, its boxes and its id: the one that was asked for, else the best match."""
+        """Return the sentence to highlight, its boxes and its id: the requested one, or else the best match."""
         if shown["sentence"]:
             return shown["sentence"]["text"], shown["sentence"]["boxes"], ""
         if not question and not named:
@@ -286,7 +288,7 @@ class Reader:
     # ------------------------------------------------------------ text
 
     def _text(self, document: FoundDocument) -> tuple[DocumentText | None, str]:
-        """Return a document's text, or None and the notice of why it cannot be shown."""
+        """Return a document's text, or None and the notice that says why it cannot be shown."""
         try:
             text = self._service.text(document)
         except IndexStateError:  # a file of Parquet that is damaged or gone
@@ -320,7 +322,7 @@ class Reader:
 
 
 class _Search:
-    """The words that a reader looks for in a text, with the place that is shown."""
+    """The words that a reader searches in a text, with the current place."""
 
     def __init__(self, text: DocumentText, wanted: Wanted) -> None:
         self._text, self._words = text, wanted.find
@@ -336,7 +338,7 @@ class _Search:
         return self._page(self._found.spans[self._now - 1]) if self._now else None
 
     def marks(self) -> dict[str, tuple[Span, ...]]:
-        """Return the fields of `Marks` for all places, and for the one that is shown."""
+        """Return the fields of `Marks` for all places, and for the current one."""
         return {"found": self._found.spans, "now": self._shown_span()}
 
     def boxes(self) -> dict[str, list[dict[str, Any]]]:
@@ -348,7 +350,7 @@ class _Search:
         }
 
     def places(self, starts: tuple[list[int], list[int]]) -> FoundPlaces:
-        """Return the list of places; `starts` say where the parts of the text begin."""
+        """Return the list of places; `starts` has the offsets of the parts of the text."""
         listed = tuple(
             FoundPlace(number, self._page(span), part_at(starts, span[0]), *words_around(self._text.body, span))
             for number, span in enumerate(self._found.spans, start=1)

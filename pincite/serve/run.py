@@ -1,6 +1,6 @@
 """The life of a server: `pincite serve` in one process or several, and `pincite mcp` on standard input.
 
-Processes of `pincite serve` share the sockets. Each answers until it is asked to end.
+Processes of `pincite serve` share the sockets. Each answers until a signal ends it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ INSTALL = "pip install 'pincite[mcp]'"
 
 
 def sdk_is_installed() -> bool:
-    """Say whether the SDK of agents' protocol is installed, in the major version that pincite/serve/mcp.py needs."""
+    """Say whether the SDK of the agents' protocol is installed, in the major version that pincite/serve/mcp.py
+    needs."""
     return find_spec("mcp_types") is not None
 
 
@@ -53,7 +54,7 @@ def answer_on_stdio(project: Project, groups: Sequence[str]) -> int:
 
     Raises UsageError if the SDK is not installed, IndexStateError if there is no index."""
     if not sdk_is_installed():
-        raise UsageError(f"agents are answered with the protocol's SDK, which is not installed: {INSTALL}")
+        raise UsageError(f"the SDK of the agents' protocol is not installed: {INSTALL}")
     import anyio
 
     from pincite.serve.mcp import Tools, serve_stdio, server_of
@@ -73,8 +74,8 @@ def answer_on_stdio(project: Project, groups: Sequence[str]) -> int:
 
 
 def reader_address(project: Project) -> str:
-    """Return the address where people read citations: the server that runs on the state, else a future `pincite
-    serve`."""
+    """Return the address of the reader of citations: the server that runs on the state, or else the address of a future
+    `pincite serve`."""
     server, settings = running_server(project), project.settings.serve
     return settings.url or (server["url"] if server else f"http://127.0.0.1:{settings.port}")
 
@@ -83,13 +84,13 @@ def reader_address(project: Project) -> str:
 
 
 TOLD_VARIABLE = "PINCITE_SERVE_TOLD"
-"""Name of the environment variable by which a process that answers gets its JSON from the one that started it."""
+"""Environment variable that passes JSON from the starting process to an answering process."""
 FAREWELL_SECONDS = 10
 SWITCH_SECONDS = 0.0005
-"""Seconds for which a computing thread may keep the event loop waiting, which it may at each thing that is sent."""
+"""Seconds for which a computing thread may delay the event loop, each time that something is sent."""
 LOOK_SECONDS = 0.2
 MOST_ENDS, WITHIN_SECONDS = 5, 60.0
-"""Times that processes may end by themselves within these seconds before the server gives up."""
+"""Times that processes may end unexpectedly within these seconds until the server gives up."""
 _LOCK = "serve.lock"
 _ANSWERED = {
     "none": "anybody on this machine, for public documents",
@@ -100,7 +101,7 @@ _ANSWERED = {
 
 @dataclass(frozen=True, slots=True)
 class ServerSetup:
-    """The orders of a process that answers: its descriptors, and the address and host names that it serves under."""
+    """The setup of an answering process: its descriptors, and the address and host names of the server."""
 
     sockets: list[int]
     url: str
@@ -113,8 +114,9 @@ class ServerSetup:
 def run_serve(project: Project) -> int:
     """Serve until Ctrl-C or SIGTERM, then return 0.
 
-    Raises UsageError if the address cannot be listened on, SettingsError if the settings cannot say who asks, and
-    PinciteError if the processes that answer end again and again."""
+    Raises UsageError if the address cannot be listened on, SettingsError if the settings do not define the access, and
+    PinciteError if the answering processes keep ending.
+    """
     settings = project.settings.serve
     access_of(project)
     listening = listener(settings.host, settings.port)
@@ -136,7 +138,7 @@ def run_serve(project: Project) -> int:
 
 
 def answer(project: Project, told: ServerSetup, ready: Any = lambda: None) -> None:
-    """Answer on the sockets in this process until a signal asks for its end."""
+    """Answer on the sockets in this process until a signal ends it."""
     import uvicorn
 
     from pincite.connections import LARGEST_HEAD, Connections, limits_for
@@ -187,7 +189,7 @@ def main() -> None:
 
 
 def _supervise(project: Project, told: ServerSetup, count: int, url: str, shown: str) -> None:
-    """Keep `count` processes running; replace one that ends by itself."""
+    """Keep `count` processes running; replace one that ends unexpectedly."""
     running: list[subprocess.Popen[Any]] = []
     ends: list[float] = []
 
@@ -211,9 +213,7 @@ def _supervise(project: Project, told: ServerSetup, count: int, url: str, shown:
                     running.remove(process)
                     ends = [at for at in ends if time.monotonic() - at < WITHIN_SECONDS] + [time.monotonic()]
                     if len(ends) > MOST_ENDS:
-                        raise PinciteError(
-                            "the processes that answer end again and again; the lines above say why", "serve_ended"
-                        )
+                        raise PinciteError("the server's processes keep ending; the lines above say why", "serve_ended")
                     say(f"a process that answers ended ({process.returncode}); another one is started")
                     start()
         except KeyboardInterrupt:
@@ -251,7 +251,7 @@ def _greet(project: Project, url: str, shown: str) -> None:
 
 
 def _own_socket(folder: Path) -> socket.socket:
-    """Return a socket that only the state's owner can reach, since only the owner can open its folder."""
+    """Return a socket that only the state's owner can reach, because only the owner can open its folder."""
     made = socket.socket(socket.AF_UNIX)
     made.bind(str(folder / "ask"))
     made.listen(64)
@@ -260,7 +260,8 @@ def _own_socket(folder: Path) -> socket.socket:
 
 @contextmanager
 def _offer_socket(project: Project, folder: Path, url: str) -> Iterator[None]:
-    """Let commands on the state find the socket while this lasts; of several servers they find the first."""
+    """Make the socket known to commands on the state while this context lasts; of several servers they find the
+    first."""
     file, partial = project.state / FILE, project.state / f"{FILE}.{os.getpid()}.partial"
     with (project.state / _LOCK).open("a") as lock:
         try:

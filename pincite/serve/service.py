@@ -1,4 +1,4 @@
-"""The one index that answers everybody who asks: kept open, and asked by several threads."""
+"""The index behind a server: it is kept open, and several threads use it."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 STATUS_SECONDS = 10.0
 KEPT_TIMES, MOST_OVERVIEWS = 20, 100
-"""Times as long as an overview took to read that it is kept, so that reading takes at most a twentieth of the time; and
-overviews that are kept, one for each set of groups."""
+"""How long an overview is cached, as a multiple of the time that reading it took, so that reading takes at most a
+twentieth of the time; and most cached overviews, one for each set of groups."""
 UNDRAWN_SECONDS, MOST_UNDRAWN = 60.0, 1_000
-"""Seconds for which, and number of pages of which, a failure to draw is remembered: each try may cost minutes."""
+"""Seconds for which a failure to draw is remembered, and most pages of which it is: each try may take minutes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The contents of the index for one set of groups: documents by their facets, when a source was last read, and
-    questions that the documents answer."""
+    """The contents of the index for one set of groups: documents by their facets, the time when a source was last read,
+    and example questions."""
 
     counted: DocumentCounts
     updated: str | None
@@ -45,7 +45,7 @@ class Overview:
 
 @dataclass(frozen=True, slots=True)
 class PageImage:
-    """A page as PNG; `width` and `height` are the page's, in points."""
+    """A page as PNG; `width` and `height` are those of the page, in points."""
 
     png: bytes
     width: float
@@ -53,7 +53,7 @@ class PageImage:
 
 
 class _PictureCache:
-    """The pictures that were drawn last, up to a number of bytes."""
+    """A cache of the last drawn pictures, up to a number of bytes."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most, self._bytes, self._lock = most_bytes, 0, Lock()
@@ -75,8 +75,8 @@ class _PictureCache:
 
 
 class _Examples:
-    """Questions to begin with, made by a thread whenever the index has changed. Until they are there, those of the
-    index before are kept."""
+    """Example questions, made by a thread whenever the index has changed. Until they are ready, the old ones are
+    kept."""
 
     def __init__(self, make: Callable[[], Iterable[Example]]) -> None:
         self._make, self._closed, self._lock = make, Event(), Lock()
@@ -85,7 +85,7 @@ class _Examples:
         self.made: tuple[Example, ...] = ()
 
     def bring(self, version: Any) -> None:
-        """Begin to make those of this version of the index, unless they are made or being made."""
+        """Begin to make the examples of this version of the index, unless they exist or are being made."""
         with self._lock:
             if version == self._version or self._closed.is_set() or (self._thread and self._thread.is_alive()):
                 return
@@ -103,7 +103,7 @@ class _Examples:
         self.made = tuple(made)
 
     def wait(self) -> None:
-        """Return once those that are being made are there."""
+        """Wait until the examples that are being made are ready."""
         if self._thread is not None:
             self._thread.join()
 
@@ -113,10 +113,11 @@ class _Examples:
 
 
 class Service:
-    """The operations that a server answers with. They are synchronous, safe to call from several threads, whose number
-    `turns` bounds, and raise PinciteError.
+    """The operations of a server.
 
-    Everything is read for the asker's groups."""
+    They are synchronous and raise PinciteError. Several threads may call them; `turns` limits their number. Results
+    depend on the asker's groups.
+    """
 
     def __init__(self, project: Project) -> None:
         self.settings = project.settings.serve
@@ -132,8 +133,8 @@ class Service:
         self._index.keep_connections(self.turns.questions.at_once + self.turns.reading.at_once)
 
     def warm(self) -> None:
-        """Ask once, so that the first asker finds models loaded, and begin to make the examples. Do nothing if no index
-        is published yet."""
+        """Ask one question, so that models are loaded for the first asker, and begin to make the examples. Do nothing
+        if no index is published yet."""
         try:
             self._index.query("warm", k=1)
             self.overview(Asker())
@@ -150,8 +151,7 @@ class Service:
     def turns_of(
         self, strategy: str | None = None, rerank: str | Sequence[str] | None = None, *, answering: bool = False
     ) -> Turns | SearchFirst:
-        """Return the turns that a question takes: those of answers if a language model is waited for, in the search or
-        after it."""
+        """Return the turns for a question: those of answers if a language model is used in the search or after it."""
         from resources.search.search_options import rerankers_from
 
         settings = self._project.settings
@@ -188,7 +188,7 @@ class Service:
         generation: int | None = None,
         found: Callable[[dict[str, Any]], None] | None = None,
     ) -> dict[str, Any]:
-        """Return the JSON of `pincite ask`; call `found` with the passages as soon as they are known."""
+        """Return the JSON of `pincite ask`; call `found` with the passages as soon as they are found."""
 
         def tell(passages: dict[str, Any]) -> None:
             note_searched()
@@ -206,8 +206,8 @@ class Service:
         return self._index.sentences_in_place(chunk_ids, asker.groups)
 
     def note(self, question: str, chunk_id: str, sentence_id: str, answers: bool, asker: Asker) -> bool:
-        """Keep for review whether a passage answers a question, with its page and quotation from the index; return
-        False if the asker has said so before. Raise PinciteError."""
+        """Store for review whether a passage answers a question, with its page and quotation from the index; return
+        False if the asker gave the same feedback before. Raise PinciteError."""
         from resources.evaluation.golden import LONGEST_NAME, Feedback, FeedbackFile, now
 
         shown = self.passage(chunk_id, asker)
@@ -230,9 +230,9 @@ class Service:
     def _quotation(
         self, shown: Mapping[str, Any], document: FoundDocument, question: str, sentence_id: str, asker: Asker
     ) -> tuple[int | None, str]:
-        """Return the page and the words of a passage's sentence, the named one or the best match. If the text of the
-        document does not have it word by word, such as a row of a table, return the part of the passage most like
-        it."""
+        """Return the page and the words of a passage's sentence: the named one, or the best match. If the document's
+        text does not have the sentence word for word, as with a row of a table, return the most similar part of the
+        passage."""
         from pincite.serve.marked_text import best_sentences
         from pipelines.terms import terms_of
         from resources.evaluation.golden import LONGEST_QUOTE
@@ -256,12 +256,12 @@ class Service:
     # ------------------------------------------------------------ documents
 
     def documents(self, asker: Asker, after: str = "", most: int = 100) -> list[dict[str, Any]]:
-        """Return documents in order of doc_id, those after one."""
+        """Return documents after a given one, in order of doc_id."""
         listed = self._index.documents.list_documents(asker.groups, after, most)
         return [{"doc_id": it.doc_id, "source": it.source, "uri": it.uri, "title": it.title} for it in listed]
 
     def document(self, doc_id: str, asker: Asker) -> dict[str, Any]:
-        """Return a document, and its text as Markdown, None if Parquet has another version of it than is served."""
+        """Return a document, and its text as Markdown, or None if Parquet has another version than the served one."""
         from pipelines.parsing.markdown_view import markdown_of
 
         found = self.find_document(doc_id, asker)
@@ -276,19 +276,20 @@ class Service:
         return self._index.documents.text(document)
 
     def file(self, document: FoundDocument) -> Generator[bytes, None, None]:
-        """Return the bytes of a document's file as it was indexed. Raises DocumentError `changed`, `gone`,
+        """Return the bytes of a document's file as it was when indexed. Raises DocumentError `changed`, `gone`,
         `unreadable`."""
         return self._index.files.content(document)
 
     def browse(self, asker: Asker, choice: Choice, page: int) -> Browsed:
-        """Return a page of the documents of a choice, and how many there are by each facet."""
+        """Return a page of the documents of a choice, and the number of documents for each facet."""
         return self._index.documents.browse(asker.groups, choice, page)
 
     def overview(self, asker: Asker) -> Overview:
-        """Return the contents of the index for the asker's groups. Keep them for STATUS_SECONDS, and in a large index
-        for KEPT_TIMES as long as it took to read them.
+        """Return the contents of the index for the asker's groups. They are cached for STATUS_SECONDS, and in a large
+        index for KEPT_TIMES the time that reading took.
 
-        An example is shown to those who may see its document now, which may have changed since it was made."""
+        An example is shown only to askers who may see its document now, since access may have changed.
+        """
         made = self.examples.made
         until, made_then, kept = self._overviews.get(asker.groups, (0.0, made, None))
         began = time.monotonic()
@@ -309,21 +310,22 @@ class Service:
     # ------------------------------------------------------------ pages
 
     def page(self, document: FoundDocument, number: int, draw: bool = True) -> PageImage:
-        """Return a page as a viewer shows it.
+        """Return a page as it looks in a viewer.
 
-        Raises DocumentError `no_pages`, `no_page`, `gone`, `changed`, `corrupt`; and NotDrawn if it is not kept and may
-        not be drawn."""
+        Raises DocumentError `no_pages`, `no_page`, `gone`, `changed`, `corrupt`; and NotDrawn if it is not cached and
+        may not be drawn.
+        """
         return self._picture(document, number, None, (), draw)
 
     def page_image(self, doc_id: str, number: int, passage: str | None, asker: Asker, draw: bool = True) -> bytes:
-        """Return a page as PNG, with the boxes of a passage drawn if one is named. Raises as `page`."""
+        """Return a page as PNG, with the boxes of a passage drawn if one is named. Raises the errors of `page`."""
         document = self.find_document(doc_id, asker)
         boxes: tuple[Box, ...] = ()
         if passage is not None:
             shown = self.passage(passage, asker)
             if shown["doc_id"] != document.doc_id:
                 raise IndexStateError(
-                    f"the document {doc_id!a} has no passage {passage!a}; take both ids of one passage", "unknown_chunk"
+                    f"the document {doc_id!a} has no passage {passage!a}; give both ids of one passage", "unknown_chunk"
                 )
             boxes = tuple(Box(**box) for box in shown["boxes"] if box["page"] == number)
         return self._picture(document, number, passage, boxes, draw).png
@@ -361,7 +363,7 @@ class Service:
         return made
 
     def _require_drawable(self, page: tuple[str, str, int]) -> None:
-        """Raise the error of a page that could not be drawn a moment ago: each try may cost a process, or minutes."""
+        """Raise the error of a page that recently could not be drawn: each try may cost a process, or minutes."""
         at, error = self._undrawn.get(page, (0.0, None))
         if error is not None and time.monotonic() - at < UNDRAWN_SECONDS:
             raise DocumentError(str(error), error.code)
@@ -369,7 +371,8 @@ class Service:
     # ------------------------------------------------------------ the state
 
     def status(self, asker: Asker) -> dict[str, Any]:
-        """Return what the state holds, as far as the asker may know it; read it again every STATUS_SECONDS."""
+        """Return the status of the state, limited to the parts that the asker may see; it is read again every
+        STATUS_SECONDS."""
         at, told = self._told.get(asker, (0.0, {}))
         if not told or time.monotonic() - at > STATUS_SECONDS:
             told = self._index.asked_status(asker.groups, asker.operator)

@@ -1,9 +1,9 @@
-"""Turns of askers: how much is worked on at once, who waits, and who must come back.
+"""The turns of askers: the amount of work in progress, the waiting askers, and those who must try again later.
 
-A turn is taken on the event loop, before a thread is used, and each kind of work has its own threads: a slow kind
-holds up no other. Turns alternate between askers and ignore the order of requests, so a queue of one asker makes
-another asker wait for one of them at most. When the queue is full, the asker with the most waiting questions gives up
-a place to somebody new.
+A turn is taken on the event loop, before a thread is used, and each kind of work has its own threads, so a slow kind
+does not delay others. Turns alternate between askers regardless of the order of requests, so an asker waits for at most
+one request of another asker's queue. When the queue is full, the asker with the most waiting requests loses one to a
+new asker.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 QUESTIONS_A_CORE = 2
 FILES_AT_ONCE = 16
-"""Files of documents that are sent at once; each may take some megabytes of memory until it is taken."""
+"""Most files of documents that are sent at once; each may use some megabytes of memory until the client has read it."""
 
 
 class Busy(PinciteError):
-    """The error that more work waits than the server takes, or that it has waited too long."""
+    """The error that too much work is waiting, or that a request has waited too long."""
 
     default_code = "busy"
 
 
 class NotDrawn(Exception):
-    """The sign that a picture has to be drawn, which is not allowed in this turn."""
+    """The signal that a picture must be drawn, which is not allowed in this turn."""
 
 
 async def _stays() -> None:
@@ -49,20 +49,20 @@ async def _stays() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The one who asks for a turn. `left` returns when they are gone, after which nobody waits for the answer. `since`
-    is the time of the loop when they asked, from which all turns of a request together are counted; None means now."""
+    """The sender of a request. `left` returns when the sender has disconnected and no longer waits. `since` is the loop
+    time of the request, from which the time of all its turns is counted; None means now."""
 
     name: str
     left: Callable[[], Awaitable[None]] = _stays
     since: float | None = None
 
     def time_after(self, seconds: float) -> float:
-        """Return the time of the loop at which these seconds are over."""
+        """Return the loop time after these seconds."""
         return (asyncio.get_running_loop().time() if self.since is None else self.since) + seconds
 
 
 def caller_of(request: Request) -> Caller:
-    """Return who sent a request. Its body has to be read before."""
+    """Return the sender of a request. Its body must be read first."""
 
     async def leave() -> None:
         while (await request.receive())["type"] != "http.disconnect":
@@ -77,13 +77,13 @@ def caller_of(request: Request) -> Caller:
 
 @dataclass(frozen=True, slots=True)
 class Begun(Generic[T]):
-    """Work that a thread does. `until` is the time of the loop when nobody waits for it any longer, None for never."""
+    """Work in a thread. `until` is the loop time after which nobody waits for the result, or None."""
 
     future: asyncio.Future[T]
     until: float | None
 
     async def result(self) -> T:
-        """Return what the work returns. Raises what it raises, and PinciteError `timeout`."""
+        """Return the result of the work. Raises the errors of the work, and PinciteError `timeout`."""
         try:
             async with asyncio.timeout_at(self.until):
                 return await asyncio.shield(self.future)
@@ -98,10 +98,12 @@ def took_too_long() -> PinciteError:
 
 
 class Turns:
-    """The turns of one kind of work: `at_once` are worked on and `waiting` wait, of which one asker has at most `each`
-    and half. Work begins within half of `seconds`, or never; if it is `timed`, its caller waits for the rest of them.
+    """The turns of one kind of work.
 
-    Everything except the work happens on the event loop."""
+    At most `at_once` requests are in progress and `waiting` are queued; one asker may have at most `each` of the former
+    and half of the latter. Work begins within half of `seconds`, or not at all; if it is `timed`, the caller waits for
+    the rest of that time. Everything except the work happens on the event loop.
+    """
 
     def __init__(
         self, name: str, at_once: int, waiting: int, seconds: float, *, each: int | None = None, timed: bool = True
@@ -110,26 +112,27 @@ class Turns:
         self._each = at_once if each is None else each
         self._running: Counter[str] = Counter()
         self._queues: dict[str, deque[asyncio.Future[None]]] = {}
-        """The queues by asker; the asker who was given a turn last comes last."""
+        """The queues by asker; the asker whose turn was last is at the end."""
         self._threads = Workers(at_once, name)
 
     async def run(self, caller: Caller, work: Callable[[], T]) -> T:
-        """Return what the work returns, done by a thread in the caller's turn.
+        """Do the work in a thread in the caller's turn, and return its result.
 
-        Raises Busy, ClientDisconnect if the caller left before the turn came, PinciteError `timeout`, and what the work
-        raises."""
+        Raises Busy, ClientDisconnect if the caller disconnected before the turn, PinciteError `timeout`, and the errors
+        of the work.
+        """
         begun = await self.begin(caller, work)
         return await begun.result()
 
     async def begin(self, caller: Caller, work: Callable[[], T]) -> Begun[T]:
-        """Begin the work in the caller's turn, which lasts until it has ended, even if nobody waits for it. Raises as
-        `run`."""
+        """Begin the work in the caller's turn, which lasts until the work ends, even if nobody waits for it. Raises the
+        errors of `run`."""
         until = caller.time_after(self.seconds) if self.timed else None
         await self.take(caller)
         return self.start(caller, work, until)
 
     def start(self, caller: Caller, work: Callable[[], T], until: float | None) -> Begun[T]:
-        """Begin the work in a turn that the caller has."""
+        """Begin the work in the turn that the caller already has."""
         loop = asyncio.get_running_loop()
         left = until - loop.time() if until is not None else None
         try:
@@ -143,13 +146,13 @@ class Turns:
         return Begun(future, until)
 
     def close(self) -> None:
-        """Cancel what waits for a thread and end the threads; what runs is left alone."""
+        """Cancel queued work and end the threads; work in progress continues."""
         self._threads.stop(0)
 
     # ------------------------------------------------------------ turns alone
 
     async def take(self, caller: Caller) -> None:
-        """Wait for a turn, which is to be given back. Raises Busy, ClientDisconnect."""
+        """Wait for a turn, which the caller must give back. Raises Busy, ClientDisconnect."""
         name = caller.name
         if self._running.total() < self.at_once and self._running[name] < self._each:
             self._running[name] += 1
@@ -165,7 +168,7 @@ class Turns:
             if leaving.done():
                 leaving.result()
                 raise ClientDisconnect()
-            raise Busy("no turn came in time; ask again in a few seconds")
+            raise Busy("the server was too busy to begin in time; ask again in a few seconds")
         except BaseException:
             self._forget(name, mine)
             raise
@@ -174,7 +177,7 @@ class Turns:
                 leaving.exception()  # seen, whatever came first
 
     def give_back(self, name: str) -> None:
-        """End a turn of an asker; the next one in the queues gets it."""
+        """End a turn of an asker; the next asker in the queues gets it."""
         self._running[name] -= 1
         if not self._running[name]:
             del self._running[name]
@@ -183,7 +186,7 @@ class Turns:
     # ------------------------------------------------------------ who waits
 
     def _queue(self, name: str) -> asyncio.Future[None]:
-        """Return a future that is done when the turn comes. Raises Busy."""
+        """Return a future that is done when the turn begins. Raises Busy."""
         own = self._queues.get(name, ())
         if len(own) >= max(1, self.waiting // 2) or not self.waiting:
             raise self._full()
@@ -200,7 +203,8 @@ class Turns:
         return mine
 
     def _next(self) -> str | None:
-        """Return who gets a free turn: of those with fewest running, the one whose last turn is longest ago."""
+        """Return the asker who gets a free turn: one with the fewest in progress, and among these the one whose last
+        turn is longest ago."""
         able = [name for name in self._queues if self._running[name] < self._each]
         return min(able, key=lambda name: self._running[name], default=None)
 
@@ -214,7 +218,7 @@ class Turns:
             mine.set_result(None)
 
     def _forget(self, name: str, mine: asyncio.Future[None]) -> None:
-        """Give up a place, or the turn that came meanwhile."""
+        """Give up a place in the queue, or a turn that has begun in the meantime."""
         if mine.done():
             if mine.exception() is None:
                 self.give_back(name)
@@ -230,7 +234,8 @@ class Turns:
 
 
 def on_loop(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
-    """Call a function on the loop, from any thread; or here if the loop has ended, and with it all who wait."""
+    """Call a function on the loop, from any thread; if the loop has ended, call it directly, since nobody waits
+    then."""
     try:
         loop.call_soon_threadsafe(call)
     except RuntimeError:
@@ -241,23 +246,23 @@ _searched: ContextVar[Callable[[], None]] = ContextVar("searched", default=lambd
 
 
 def note_searched() -> None:
-    """Report that this thread has searched, and from here on only waits for a language model."""
+    """Report that this thread has finished searching and from now on only waits for a language model."""
     _searched.get()()
 
 
 class SearchFirst:
-    """The turns of work that searches and then waits for a language model. It holds a turn of `questions`, too, until
-    it calls `searched`, so that no more searches run at once than there are turns of them."""
+    """The turns of work that searches and then waits for a language model. The work also has a turn of `questions`
+    until it calls `note_searched`, so that the number of simultaneous searches stays limited."""
 
     def __init__(self, answers: Turns, questions: Turns) -> None:
         self._answers, self._questions = answers, questions
 
     async def run(self, caller: Caller, work: Callable[[], T]) -> T:
-        """Return what the work returns, as `Turns.run`."""
+        """Do the work and return its result, like `Turns.run`."""
         return await (await self.begin(caller, work)).result()
 
     async def begin(self, caller: Caller, work: Callable[[], T]) -> Begun[T]:
-        """Begin the work, as `Turns.begin`."""
+        """Begin the work, like `Turns.begin`."""
         await self._answers.take(caller)
         try:
             await self._questions.take(caller)
@@ -286,7 +291,7 @@ class SearchFirst:
 
 
 class Queues:
-    """The turns of all kinds of work that a process does."""
+    """The turns of all kinds of work in a process."""
 
     def __init__(self, settings: ServeSettings) -> None:
         at_once = settings.questions or QUESTIONS_A_CORE * len(os.sched_getaffinity(0))
@@ -295,7 +300,8 @@ class Queues:
         self.answers = Turns(
             "answer", settings.answers, waiting, seconds, each=settings.answers - settings.answers // 4, timed=False
         )
-        """Turns for a language model. One asker leaves a quarter of them to others, since each may take minutes."""
+        """Turns for a language model. One asker may have at most three quarters of them, since each may take
+        minutes."""
         self.answers_after_search = SearchFirst(self.answers, self.questions)
         self.reading = Turns("reading", at_once, waiting, seconds)
         self.pictures = Turns("picture", 1, waiting, seconds)
@@ -305,8 +311,8 @@ class Queues:
         return [self.questions, self.answers, self.reading, self.pictures, self.files]
 
     async def draw(self, caller: Caller, look: Callable[[bool], T]) -> T:
-        """Return look(False), in a turn of reading, if the pictures that it needs are kept; else look(True), in a turn
-        of drawing. Raises as `Turns.run`."""
+        """Return look(False) in a turn of reading if the needed pictures are cached, or else look(True) in a turn of
+        drawing. Raises the errors of `Turns.run`."""
         try:
             return await self.reading.run(caller, partial(look, False))
         except NotDrawn:

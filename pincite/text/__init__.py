@@ -1,1 +1,1 @@
-"""Results as people read them: each function takes the JSON of a command and gives its text."""
+"""The output of commands as text for people: each function takes the JSON of a command and returns its text."""

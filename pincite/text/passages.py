@@ -22,7 +22,8 @@ _STEPS = {"next": "after the anchor", "previous": "before the anchor", "related"
 
 
 def mark_anchors(text: str, anchors: list[dict[str, Any]], characters: int) -> str:
-    """Return the paragraph with each anchor between >> and <<; if it is long, the stretch from the first anchor on."""
+    """Return the paragraph with each anchor between >> and <<; if it is long, only the part from the first anchor
+    on."""
     found = sorted((text.find(anchor["text"]), len(anchor["text"])) for anchor in anchors)
     shown, at = "", 0
     first = found[0][0] if found and len(text) > characters else 0
@@ -37,7 +38,7 @@ def mark_anchors(text: str, anchors: list[dict[str, Any]], characters: int) -> s
 
 
 def anchor_lines(paragraph: dict[str, Any]) -> list[str]:
-    """Return a line for each anchor with its page, or one that says by which edge an anchor elsewhere led here."""
+    """Return a line for each anchor with its page, or one line with the edge from an anchor elsewhere."""
     if paragraph["anchors"]:
         return [_anchor(anchor) for anchor in paragraph["anchors"]]
     alike = "" if paragraph["similarity"] is None else f", {paragraph['similarity']:.2f} alike"
@@ -53,13 +54,13 @@ def _anchor(anchor: dict[str, Any]) -> str:
 
 
 MOST_CHARACTERS = 420
-"""Characters of a paragraph with its anchors that are shown."""
+"""Most characters shown of a paragraph with its anchors."""
 MOST_LINES, LINE = 5, 93
-"""Lines of a hit's text that are shown, and their characters: a terminal has no reader to go on in, as the page has."""
+"""Lines shown of a hit's text, and characters of a line: more than on the web page, since a terminal has no reader."""
 
 
 def pin(hit: dict[str, Any]) -> str:
-    """Return a hit's document and page, as one would cite it."""
+    """Return a hit's document and page in the form of a citation."""
     first, last = hit["page_start"], hit["page_end"]
     if first is None:
         return str(hit["uri"])
@@ -67,7 +68,7 @@ def pin(hit: dict[str, Any]) -> str:
 
 
 def shown_text(hit: dict[str, Any], question: str, lines: int = MOST_LINES) -> str:
-    """Return the lines of a hit's text that say most of the question, without the headings that stand above it."""
+    """Return the lines of a hit's text with most of the question's words, without the headings shown above it."""
     from pipelines.query.excerpts import asked_terms, excerpt
 
     return excerpt(hit["text"], asked_terms(question), hit["header_chain"], lines=lines, width=LINE)
@@ -98,7 +99,7 @@ def hits_shown(result: dict[str, Any], explain: bool) -> str:
 
 
 def _counts(hits: list[dict[str, Any]]) -> str:
-    """Return how many passages were found, in how many documents."""
+    """Return the number of found passages and of their documents."""
     if not hits:
         return "no passage found"
     documents = len({hit["doc_id"] for hit in hits})
@@ -106,7 +107,8 @@ def _counts(hits: list[dict[str, Any]]) -> str:
 
 
 def _way(result: dict[str, Any]) -> list[str]:
-    """Return how a query was answered: strategy, rerankers, and what was searched for in place of the question."""
+    """Return how a query was answered: strategy, rerankers, and the texts that were searched instead of the
+    question."""
     rerank = ", ".join(result["rerank"]) or "none"
     lines = [f"strategy {result['strategy']}, rerank {rerank}, generation {result['generation']}"]
     for name, text in result["searched"].items():
@@ -116,7 +118,8 @@ def _way(result: dict[str, Any]) -> list[str]:
 
 
 def stages_shown(hit: dict[str, Any]) -> list[str]:
-    """Return a table of every stage that scored a hit, in order, with its place in that stage; factors below it."""
+    """Return a table of every stage that scored a hit, in order, with the hit's rank in that stage, and the factors
+    below it."""
     ranks = hit.get("ranks", {})
     table = [(name, _number(value), ranks.get(name, "")) for name, value in hit["scores"].items() if value is not None]
     return rows(table, ("stage", "score", "place")).splitlines()
@@ -127,8 +130,8 @@ def box_shown(box: dict[str, Any]) -> str:
 
 
 def passage_shown(result: dict[str, Any]) -> str:
-    """Return one passage whole: where it stands, its own text, and what was laid around it. A sentence that was asked
-    for is marked in its paragraph."""
+    """Return one whole passage: its place, its own text, and the generated text around it. A requested sentence is
+    marked in its paragraph."""
     types, sentence = ", ".join(result["block_types"]), result.get("sentence")
     lines = [
         f"{pin(result)}  [{result['source']}]  {result['title']}",
@@ -167,7 +170,7 @@ ORDERS = "Gives orders to a language model, so it is quoted and no evidence"
 
 
 def answer_shown(result: dict[str, Any]) -> str:
-    """Return the answer, who wrote it, and below it the quoted places."""
+    """Return the answer, its author, and the quoted places."""
     if result["declined"]:
         lines = ["The documents do not answer this."]
     else:
@@ -201,11 +204,11 @@ _FILE = {
 }
 
 Lines = list[tuple[str, Any]]
-"""Names and values, one line each."""
+"""Names and values, one pair for each line."""
 
 
 def explanation_shown(result: dict[str, Any]) -> str:
-    """Return the chain from document to vector; hashes are cut short here, and whole in --json."""
+    """Return the chain from document to vector. Hashes are shortened here; --json has them in full."""
     generation = result["generation"]
     document = result["document"]
     parts = [
@@ -235,7 +238,7 @@ def _block(title: str, lines: Lines) -> PrintableLines:
 
 
 def _short(value: Any) -> str:
-    """Return a value as one text: a hash by its beginning, lists with commas, an empty value as a dash."""
+    """Return a value as one text: a hash by its first characters, lists with commas, an empty value as a dash."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {_short(item)}" for name, item in value.items()) or "–"
     if isinstance(value, (list, tuple)):
@@ -414,4 +417,4 @@ _ABOUT: Mapping[str, Callable[[dict[str, Any]], Lines]] = {
     "embedded_text": _vector,
     "number": _row,
 }
-"""Functions for the lines that only some stages have, by the key of a stage that they read."""
+"""Functions for lines that only some stages have, by the key of the stage's JSON that they read."""

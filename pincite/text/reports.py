@@ -60,9 +60,10 @@ def _standing(result: dict[str, Any]) -> str:
 
 
 def seconds_shown(seconds: Mapping[str, float], least: float = 0.05) -> str:
-    """Return where the time of a run went, the most first.
+    """Return the time of each stage of a run, the longest first.
 
-    The rest is imports, the starts of Postgres and Dagster, and golden questions."""
+    The remaining time is imports, the starts of Postgres and Dagster, and golden questions.
+    """
     stages = {name: took for name, took in seconds.items() if name != "total" and took >= least}
     stages["the rest"] = max(0.0, seconds["total"] - sum(stages.values()))
     told = sorted(stages.items(), key=lambda item: -item[1])
@@ -231,7 +232,8 @@ def sweep_shown(result: dict[str, Any]) -> str:
 
 
 def sweep_panels(result: dict[str, Any]) -> list[Panel]:
-    """Return panels of the links, of the share of sentences linked, and of scores if there are any, by floor."""
+    """Return panels by minimum cosine: the links, the share of sentences with links, and the scores if there are
+    any."""
     swept = [row for row in result["rows"] if row["threshold"] is not None]
     marks = {"in use": result["floor"]} if result["floor"] else {}
 
@@ -285,7 +287,7 @@ def _pages(element: Element) -> str:
 
 
 def _summary(element: Element) -> str:
-    """Return an element's text; for a table its size and first row, for a break a line."""
+    """Return an element's text; for a table its size and first row, and for a break a line."""
     if element.kind == "break":
         return "———"
     if element.kind != "table" or not element.cells:
@@ -298,7 +300,7 @@ def _summary(element: Element) -> str:
 
 
 def _indent(elements: Iterable[Element]) -> Iterable[tuple[Element, str]]:
-    """Yield each element with its indentation: under its heading, list items under those they belong to."""
+    """Yield each element with its indentation: below its heading, and list items below their parent items."""
     depth = 0
     for element in elements:
         if element.kind == "heading":
@@ -312,7 +314,7 @@ def _indent(elements: Iterable[Element]) -> Iterable[tuple[Element, str]]:
 
 
 def outline_shown(document: ParsedDocument, parsed: ParsedFile, elements: Sequence[Element]) -> str:
-    """Return one line an element: number, page, kind, first words; then counts and warnings."""
+    """Return one line for each element: number, page, kind and first words; then counts and warnings."""
     pages = f"{plural(document.pages, 'page')}, " if document.pages else ""
     title = document.title + (" (its file name)" if document.title_is_file_name else "")
     lines = [
@@ -412,7 +414,7 @@ def _worker_shown(worker: dict[str, Any]) -> str:
 
 
 def generations_shown(found: list[dict[str, Any]]) -> str:
-    """Return a table of generations, and below it why those that are not live are not."""
+    """Return a table of generations, and below it the reasons why generations are not live."""
     table = [
         (item["generation"], _state(item), item["embedder"], item["dimension"], item["documents"], item["chunks"],
          f"{item['megabytes']:.1f}", (item["published_at"] or item["created_at"])[:16],

@@ -1,1 +1,1 @@
-"""The processes that `pincite ui` starts: Dagster's, against one state, and the guard before its webserver."""
+"""The processes of `pincite ui` for one state: Dagster's own, and the guard in front of its webserver."""

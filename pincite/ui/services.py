@@ -31,7 +31,8 @@ from resources.settings_file import CONFIG_VARIABLE, STATE_VARIABLE, Project
 
 TOKEN_VARIABLE = "PINCITE_UI_TOKEN"
 GUARD_VARIABLE = "PINCITE_UI_GUARD"
-"""Variable with JSON that the webserver gets from here: what pincite/ui/webserver.py and its listening socket need."""
+"""Environment variable with JSON for the webserver: the settings of pincite/ui/webserver.py and its listening
+socket."""
 _SHORTEST_TOKEN = 16
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _WORKSPACE = """\
@@ -44,7 +45,7 @@ load_from:
 _LOCK = "ui.lock"
 _LOOK_SECONDS = 0.2
 _SIGN_SECONDS = 60.0
-"""Seconds after which a daemon counts as ended: twice as long as it is silent between two signs of life."""
+"""Seconds after which a silent daemon counts as ended: twice the interval of its heartbeats."""
 
 
 def environment(project: Project) -> dict[str, str]:
@@ -125,9 +126,11 @@ def _record_direct_runs(state: Path) -> None:
 
 
 def _has_daemon(state: Path) -> bool:
-    """Say whether the instance that an operator names has a daemon already: two would launch every run twice.
+    """Say whether the instance named by an operator already has a daemon, since two daemons would launch every run
+    twice.
 
-    The state's own instance has only the daemon of its one UI."""
+    The state's own instance has only the daemon of its UI.
+    """
     if instance_home(state) == dagster_home(state):
         return False
     from resources.dagster_instance.backfills import last_signs
@@ -138,19 +141,19 @@ def _has_daemon(state: Path) -> bool:
 
 
 def _token() -> tuple[str, bool]:
-    """Return the token of this start, and whether the environment gave it: then it is not shown again."""
+    """Return the token of this start, and whether it comes from the environment: then it is not shown again."""
     given = os.environ.get(TOKEN_VARIABLE, "")
     if given and len(given) < _SHORTEST_TOKEN:
-        raise UsageError(f"{TOKEN_VARIABLE} is too short to be a secret: give at least {_SHORTEST_TOKEN} characters, "
-                         "or leave it out and take the token that is printed")  # fmt: skip
+        raise UsageError(f"{TOKEN_VARIABLE} is too short for a secret: give at least {_SHORTEST_TOKEN} characters, "
+                         "or leave it out and use the printed token")  # fmt: skip
     return given or secrets.token_urlsafe(32), bool(given)
 
 
 @dataclass
 class _Services:
-    """Dagster's three processes, each in a session of its own, so that a terminal's Ctrl-C reaches them once, through
-    us. Their output goes to standard error. If this process is killed, they are asked to end as `stop` asks them, and
-    they hold the lock until they have ended."""
+    """Dagster's three processes, each in its own session, so that a terminal's Ctrl-C reaches them only through this
+    process. Their output goes to standard error. If this process is killed, they get the signals of `stop`, and hold
+    the lock until they have ended."""
 
     workspace: Path
     environment: Mapping[str, str]
@@ -158,10 +161,11 @@ class _Services:
     running: list[subprocess.Popen[Any]] = field(default_factory=list)
 
     def start_code_server(self, at: Path) -> None:
-        """Start the code server, and return when it listens. It runs what is launched, and ends after its last run.
+        """Start the code server, and return when it listens.
 
-        It keeps the code in a process of its own, and begins another one when somebody reloads the location: so changed
-        settings are seen without a new start."""
+        It runs the launched runs, and ends after the last one. It loads the code in a separate process, and starts a
+        new one when somebody reloads the code location, so changed settings take effect without a restart.
+        """
         named = ["-m", "pincite.definitions", "--working-directory", ROOT, "--location-name", "pincite"]
         self._start(
             "dagster", "code-server", "start", "--socket", str(at), "--log-level", "warning", *named,
@@ -199,18 +203,18 @@ class _Services:
         self.running.append(process)
 
     def wait(self) -> None:
-        """Wait until one of them ends, which is an error."""
+        """Wait until one of the processes ends, which is an error."""
         while True:
             self._look()
 
     def _look(self) -> None:
-        """Raise PinciteError if one has ended."""
+        """Raise PinciteError if one of the processes has ended."""
         if any(process.poll() is not None for process in self.running):
-            raise PinciteError("Dagster's webserver or daemon ended by itself; the lines above say why", "ui_ended")
+            raise PinciteError("Dagster's webserver or daemon ended unexpectedly; the lines above say why", "ui_ended")
         time.sleep(_LOOK_SECONDS)
 
     def stop(self) -> None:
-        """End all processes, the code server last: the daemon asks it, and its runs ask nobody."""
+        """End all processes; the code server is last, since the daemon needs it and its runs need no other process."""
         try:
             for group in (self.running[1:], self.running[:1]):
                 for process in group:
@@ -235,7 +239,7 @@ def _listens(at: Path) -> bool:
 
 
 def _require_guard(services: _Services, host: str, port: int) -> None:
-    """Return when the webserver answers that it wants a token. Raises PinciteError if it lets anybody in."""
+    """Wait until the webserver answers that it requires a token. Raises PinciteError if it answers without one."""
     while True:
         with suppress(OSError, http.client.HTTPException):
             connection = http.client.HTTPConnection(host, port, timeout=5)
@@ -246,14 +250,15 @@ def _require_guard(services: _Services, host: str, port: int) -> None:
                 return
             raise PinciteError(
                 f"Dagster's webserver answered {status} without a token, so it was stopped; this version of "
-                "dagster-webserver cannot be guarded: install the one that constraints.txt names",
+                "dagster-webserver cannot be guarded; install the one in constraints.txt",
                 "ui_ended",
             )
         services._look()
 
 
 def running_ui(state: Path) -> str | None:
-    """Return address and process of the state's UI, whose schedules and sensors may start a run at any time."""
+    """Return address and process of the state's UI, whose schedules and sensors may start a run at any time; return
+    None if no UI runs."""
     file = state / "dagster" / _LOCK
     if not file.exists():
         return None
@@ -267,13 +272,13 @@ def running_ui(state: Path) -> str | None:
 
 @contextmanager
 def _only_ui(home: Path, url: str) -> Iterator[int]:
-    """Hold the home for one UI: two daemons on one instance would launch every run twice."""
+    """Lock the home for one UI, since two daemons on one instance would launch every run twice."""
     with (home / _LOCK).open("a+", encoding="utf-8") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             lock.seek(0)
-            raise IndexStateError(f"the state has a UI already: {lock.read()}; use or stop it", "in_use") from None
+            raise IndexStateError(f"the state already has a UI: {lock.read()}; use or stop it", "in_use") from None
         lock.truncate(0)
         lock.write(f"{url}, process {os.getpid()}")
         lock.flush()

@@ -1,7 +1,7 @@
-"""Dagster's webserver behind the guard, since it lets everybody in: `python -m pincite.ui.webserver`.
+"""Dagster's webserver behind the guard, since it has no access control: `python -m pincite.ui.webserver`.
 
-It takes the webserver's own arguments, and from the environment the listening socket, the token and the names that
-`pincite ui` gives it.
+It takes the webserver's own arguments. The listening socket, the token and the host names come from `pincite ui`
+through the environment.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from pincite.ui.services import GUARD_VARIABLE
 
 _CONNECTIONS = 1_024
 _FAREWELL_SECONDS = 5
-"""Seconds to wait at the end for open pages, each of which keeps a connection and so the webserver for ever."""
+"""Seconds to wait for open pages when the webserver ends; each page keeps a connection open and would delay the end
+forever."""
 
 
 def main() -> None:

@@ -1,9 +1,10 @@
-"""A question made from a statement: its amount, date or time is taken out and asked for.
+"""A question made from a statement: its amount, date or time is removed, and the question asks for it.
 
-English that has a plain subject and an auxiliary verb is turned round (`Claims must be made within 30 days` to `Within
-how many days must claims be made?`); all else keeps its order (`Staff receive how many days of leave?`), which is good
-Ukrainian and clear English. A statement that cannot stand alone gives no question. Quantities are found in English and
-Ukrainian. The groups of QUANTITY are the kinds; a `count` has its figure as `of` and the thing counted as `unit`.
+English that has a plain subject and an auxiliary verb is reordered into a question (`Claims must be made within 30
+days` to `Within how many days must claims be made?`); any other statement keeps its order (`Staff receive how many days
+of leave?`), which is good Ukrainian and clear English. A statement that cannot stand alone gives no question.
+Quantities are found in English and Ukrainian. Each named group of QUANTITY is a kind of quantity; a `count` has its
+number in group `of` and the counted thing in `unit`.
 """
 
 from __future__ import annotations
@@ -100,9 +101,9 @@ def _after_how_many(unit: str) -> str:
 
 
 WORDS = range(6, 33)
-"""Numbers of words of a statement that is asked about, and of its question."""
+"""Allowed numbers of words of a statement, and of the question made from it."""
 LONGEST = 1_000
-"""Most characters of a statement that is asked about."""
+"""Most characters of a statement from which a question is made."""
 _NAMES_A_PART = re.compile(
     r"(?:section|article|table|figure|page|chapter|version|appendix|annex|item|clause|class|type|tier|phase|step|no\.?|№|"
     r"розділ\w*|статт\w*|ст\.|п\.|пункт\w*|табл\w*|рис\w*|стор\w*|наказ\w*|від)\s*$",
@@ -116,7 +117,7 @@ _LEANS = re.compile(
     r"однак|проте|при цьому|наприклад|див|отже|але|та|і|або|тоді|там|тут|обидва|рис|табл|зазначен\w*|останн\w*)\b",
     re.IGNORECASE,
 )
-"""Pattern of words at the start of a statement that lean on the statement before."""
+"""Pattern of words at the start of a statement that refer to the statement before."""
 _FRAGMENT = re.compile(
     r"(?:at least|at most|up to|over|more than|less than|about|approximately|minimum|maximum)\b", re.IGNORECASE
 )
@@ -140,7 +141,7 @@ _ENOUGH = re.compile(
     rf"| (?:and|і|та) {CURRENCY}?(?:{AMOUNT}|{IN_WORDS}\b)"
     r"| and (?:can|may|must|will|should|is|are|has|have|costs?)\b"
 )
-"""Pattern of places where another clause begins."""
+"""Pattern of places where the next clause begins."""
 _GOES_ON = re.compile(
     r" \(| (?!(?:a|an|per|for|of|to|in|on|at|and|or|when|if|after|before|with|from|by|each|every|more|less|above|below|"
     r"until|towards?|as|under|over|within|during|where|unless|through|once|plus|because|than|без|в|у|на|за|до|від|з|"
@@ -165,12 +166,12 @@ _LEFT_OVER = re.compile(r"\b(?:for|of|above|below|without|with|over|under|from|a
 _AMOUNT_IS = re.compile(r"(?P<subject>[^,;:()]{5,100}?) (?P<verb>становить|складає|дорівнює) \x00(?P<rest>[^,;:]*)")
 _OF_WHAT = re.compile(r" (?:of|after|before|from|per|above|below|a)\b")
 _LONGEST_OF = 9
-"""Most words after an amount that stay with it when it comes first."""
+"""Most words after an amount that move with it to the front of the question."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cloze:
-    """A question made from a statement, with its answer; `turned` if it has the word order of a question."""
+    """A question made from a statement, with its answer; `turned` is true if it has the word order of a question."""
 
     question: str
     answer: str
@@ -178,9 +179,10 @@ class Cloze:
 
 
 def cloze(text: str, known: Collection[str]) -> Cloze | None:
-    """Return the question of the first amount of a statement that can be asked for; None if there is no such amount.
+    """Return the question of the first amount of a statement that can be asked for; return None if no amount can be.
 
-    `known` are words, in small letters, that also stand in the middle of sentences."""
+    `known` holds lower-case words that also occur in the middle of sentences.
+    """
     whole = " ".join(text.split())
     if len(whole) > LONGEST:
         return None
@@ -210,7 +212,7 @@ def _first_clause(after: str, match: re.Match[str]) -> str:
 
 
 def _up_to_open_bracket(text: str) -> str:
-    """Return the text up to a bracket that is opened and not closed."""
+    """Return the text up to its first bracket that is never closed."""
     return text[: text.rindex("(")].rstrip() if text.count("(") > text.count(")") else text
 
 
@@ -247,7 +249,7 @@ def _can_be_asked(match: re.Match[str], before: str, after: str) -> bool:
 
 
 def _question(before: str, asked: str, after: str, known: Collection[str]) -> tuple[str, bool]:
-    """Return (question, whether it was turned round)."""
+    """Return (question, whether it has the word order of a question)."""
     lead = _LEAD.fullmatch(f"{before}\x00{after}")
     main = lead["main"] if lead and "\x00" in lead["main"] else f"{before}\x00{after}"
     ending = f" {_small(lead['lead'], known, lead=True)}" if lead and "\x00" in lead["main"] else ""
@@ -267,7 +269,8 @@ def _question(before: str, asked: str, after: str, known: Collection[str]) -> tu
 
 
 def _turns(parts: re.Match[str]) -> bool:
-    """Say whether verb and subject may change places: one clause, the amount not deep inside it."""
+    """Say whether verb and subject may change places: the statement has one clause, and the amount is near its
+    start."""
     middle, rest = parts["middle"].strip(), parts["rest"]
     if _JOINS.search(parts["subject"]) or _JOINS.search(middle) or _LEFT_OVER.search(middle):
         return False

@@ -1,7 +1,7 @@
-"""A document's body laid over its source: the page of a stretch, and the place of a quote or of a range of the source.
+"""The map between a document's body and its source: pages of spans, and places of quotes or of ranges of the source.
 
-The map is built from the parse alone (ParsedDocument.body and the places of the elements), so that gold and hits are
-judged by the same map whatever the chunks are.
+The map is built from the parse alone (ParsedDocument.body and the places of the elements), so gold and hits are judged
+by the same map, however the document is chunked.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from pipelines.records import Element, ParsedDocument, Place, Span
 _DASHES = frozenset("-\u00ad\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d")
 _QUOTES = {**dict.fromkeys("’‘‚‛ʼ`´′", "'"), **dict.fromkeys("“”„‟«»″", '"')}
 _LEAST_LETTERS = 12
-"""Letters and digits that a quote, or each of its two parts, needs to be looked for without its signs."""
+"""Fewest letters and digits of a quote, or of each half of it, for a search that ignores punctuation."""
 _PARTED_LETTERS = 2_000
-"""Most letters and digits between the two parts of a quote: the footnotes of a page, a figure's words."""
+"""Most letters and digits between the two halves of a quote, for example the footnotes of a page or the words of a
+figure."""
 Occurrence = tuple[tuple[int, int], ...]
-"""One place of a quote: one span of the body, or two if something stands in the middle of it."""
+"""One place of a quote: one span of the body, or two if other text interrupts it."""
 _NUMBER_BEFORE, _NUMBER_AFTER = re.compile(r"\d[.,]?\d\Z"), re.compile(r"\A\d[.,]?\d")
 _NUMBERED_PLACE = re.compile(r"(?:page|slide) (\d+)")
 
@@ -35,7 +36,8 @@ def page_of(place: Place) -> int | None:
 
 
 def _squeeze(text: str, letters_only: bool = False) -> tuple[str, list[int]]:
-    """Return the text without spaces and hyphens, its signs made alike, and the offset of every character."""
+    """Return the text without spaces and hyphens and with punctuation in one form, and the offset of every
+    character."""
     characters: list[str] = []
     offsets: list[int] = []
     for offset, raw in enumerate(text):
@@ -50,7 +52,8 @@ def _squeeze(text: str, letters_only: bool = False) -> tuple[str, list[int]]:
 
 
 def _in_two(wanted: str, text: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Return the places of a text that begin with as much of `wanted` as possible, the rest of it following."""
+    """Return places of a quote in two parts: as much of the start of `wanted` as possible, and the rest of it further
+    on."""
     found = []
     for match in re.finditer(re.escape(wanted[:_LEAST_LETTERS]), text):
         start, length = match.start(), _LEAST_LETTERS
@@ -78,7 +81,7 @@ def merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 class DocumentMap:
-    """One document as evaluation sees it."""
+    """A document as evaluation uses it: its body, the places of its elements, and its pages."""
 
     def __init__(
         self,
@@ -116,7 +119,8 @@ class DocumentMap:
         return [place for place in self._places[first:last] if place.end > start]
 
     def characters_by_page(self, spans: Iterable[tuple[int, int]]) -> dict[int, int]:
-        """Return {page: characters of the spans that lie on it}; empty if the format has no pages."""
+        """Return {page: number of characters of the spans on it}; return an empty mapping if the format has no
+        pages."""
         counts: dict[int, int] = {}
         for start, end in spans:
             for place in self._places_in(start, end):
@@ -148,12 +152,12 @@ class DocumentMap:
         return _squeeze(self.body, letters_only=True)
 
     def occurrences(self, quote: str) -> list[Occurrence]:
-        """Return every place of the body where a verbatim quote stands, in order.
+        """Return every place of the body that holds a verbatim quote, in order.
 
-        Spaces and hyphens do not count. Places that cut a number in two (`5 days` of `25 days`) are left out if there
-        are others. Only if that finds nothing, and the quote is long enough, are all signs left out, since a quote may
-        carry the source's markup; and only then may something stand in the middle of it, such as the footnotes of a
-        page that it begins on."""
+        Spaces and hyphens are ignored. Places that cut a number in two (`5 days` of `25 days`) are left out if there
+        are others. If nothing is found and the quote is long enough, all punctuation is ignored too, since a quote may
+        contain the source's markup. In that case other text, such as the footnotes of a page, may interrupt the quote.
+        """
         for letters_only in (False, True):
             wanted, _ = _squeeze(quote, letters_only)
             if not wanted or (letters_only and len(wanted) < _LEAST_LETTERS):
@@ -176,8 +180,9 @@ class DocumentMap:
     def source_spans(self, start: int, end: int) -> list[tuple[int, int]]:
         """Return the spans of the body for characters [start, end) of the decoded source.
 
-        They are exact if a place keeps its length from source to body, and in proportion if cleaning shortened it.
-        Spans with nothing but space between them are joined."""
+        They are exact where source and body have the same length, and proportional where cleaning shortened the text.
+        Spans separated only by space are joined.
+        """
         found: list[tuple[int, int]] = []
         for place in self._places:
             if place.source_start is None or place.source_end is None:

@@ -1,10 +1,9 @@
-"""Golden questions: read, checked, and their gold mapped to places of the index.
+"""The reading and checking of golden questions, and the mapping of their gold to places in the index.
 
-Gold is a place in a source document, never a chunk id: a page or pages, a verbatim quote, or offsets of the decoded
-source; a document alone when no place is given. Gold that cannot be mapped stays in the question, so that it counts as
-missed, and is listed. A question without gold is one that the documents do not answer. A question may say by a filter
-within which documents it is asked, and by groups who asks it. It may name places that do not answer it; one that names
-only those does not say which do.
+Gold is a place in a source document, never a chunk id: a page or pages, a verbatim quote, offsets of the decoded
+source, or the document as a whole. Gold that cannot be mapped is listed, and counts as missed. A question without gold
+has no answer in the documents. A question may have filters that restrict the documents, and groups of the asker. It may
+also name wrong places; if it names only wrong places, its right places are unknown.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _GOLD_KEYS = {"uri": str, "source": str, "page": int, "page_end": int, "start": 
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """One gold place as the file states it."""
+    """One gold place as read from the file, before it is mapped to the index."""
 
     uri: str
     source: str | None = None
@@ -43,9 +42,9 @@ class Gold:
 
 @dataclass(frozen=True, slots=True)
 class GoldenQuestion:
-    """One question as the file states it. `filters` are in the form of the option `--filter`, such as `uri=a.pdf`.
-    `wrong` are places that do not answer it. `known` is false if the file says only those, so that `gold` is empty
-    although the documents may answer it."""
+    """One question of the file. `filters` have the form of the option `--filter`, such as `uri=a.pdf`. `wrong` are
+    places that do not answer it. `known` is false if the file names only wrong places: `gold` is then empty, although
+    the documents may have an answer."""
 
     id: str
     question: str
@@ -60,9 +59,9 @@ class GoldenQuestion:
 
 @dataclass(frozen=True, slots=True)
 class GoldPlace:
-    """One gold place in the index; `spans` are of the body. `named_page` is true if the file itself names the page,
-    which then decides what matches. `elsewhere` holds the other places of the same quote, if the file does not say
-    which is meant. `lost` counts characters of gold text that could not be found; `problem` says why."""
+    """One gold place in the index; `spans` are of the body. `named_page` is true if the file names the page; the page
+    then decides which hits match. `elsewhere` holds the other places of the same quote if the quote is ambiguous.
+    `lost` counts characters of gold text that could not be found; `problem` says why."""
 
     doc_id: str | None
     pages: Pages | None = None
@@ -88,7 +87,7 @@ class MappedQuestion:
 
 
 class _GoldenLine:
-    """Checks on one object, with errors that name file, line and key."""
+    """A reader of one JSON object that checks its values; errors name file, line and key."""
 
     def __init__(self, origin: str, number: int) -> None:
         self._where = f"{origin} line {number}"
@@ -135,11 +134,11 @@ def _gold(line: _GoldenLine, name: str, value: Any) -> Gold:
 
 
 CheckFilters = Callable[[Sequence[str], Sequence[str]], object]
-"""Raises UsageError for filters that no search takes: (filters, groups)."""
+"""A function that raises UsageError for invalid filters; its arguments are filters and groups."""
 
 
 def _filters(line: _GoldenLine, value: Any, check: CheckFilters | None) -> tuple[str, ...]:
-    """Return filters as `--filter` takes them, from {key: value or values that it may equal} or from a list of such."""
+    """Return filters in the form of `--filter`, from {key: value or allowed values} or from a list of such texts."""
     if value is None:
         return ()
     if isinstance(value, dict):
@@ -212,8 +211,9 @@ def golden_questions(
 ) -> list[GoldenQuestion]:
     """Return questions from (line number, parsed JSON value).
 
-    Other keys of a question are left alone. Raises UsageError (code `golden`) naming `origin`, line and key: a wrong
-    type, a missing or repeated id, an unknown key of a gold place."""
+    Unknown keys of a question are ignored. Raises UsageError (code `golden`) naming `origin`, line and key for a wrong
+    type, a missing or repeated id, or an unknown key of a gold place.
+    """
     questions: list[GoldenQuestion] = []
     lines: dict[str, int] = {}
     for number, value in objects:
@@ -224,7 +224,7 @@ def golden_questions(
         lines[question.id] = number
         questions.append(question)
     if not questions:
-        raise UsageError(f"{origin}: no questions in it", code="golden")
+        raise UsageError(f"{origin}: the file has no questions; add one on each line", code="golden")
     return questions
 
 
@@ -236,8 +236,7 @@ def _key(uri: str) -> str:
 
 
 def _text_places(gold: Gold, document: DocumentMap) -> list[Occurrence]:
-    """Return where the gold's text may stand in the body: the quote nearest to where its offsets point, or on the pages
-    that it names, else everywhere."""
+    """Return the places of the body that may hold the gold: near its offsets, on its pages, or anywhere."""
     by_offset: Occurrence = ()
     if gold.start is not None and gold.end is not None:
         by_offset = tuple(document.source_spans(gold.start, gold.end))
@@ -282,8 +281,9 @@ def map_questions(
     """Return questions with their gold in the index, and the gold that could not be mapped: {id, gold (number of the
     place), uri, problem}.
 
-    If two sources hold one uri and gold names no source, the first that can be mapped is taken. A place that does not
-    answer and is gone matches nothing, and is not listed."""
+    If two sources have the same uri and gold names no source, the first document that maps is used. A wrong place that
+    cannot be mapped is not listed.
+    """
     by_uri: dict[str, list[DocumentMap]] = {}
     for document in documents:
         by_uri.setdefault(_key(document.uri), []).append(document)

@@ -1,7 +1,7 @@
-"""Question sets of other people as golden questions: the UNLP 2026 shared task, SQuAD, and tables of one's own.
+"""The import of other question sets as golden questions: the UNLP 2026 shared task, SQuAD, and your own tables.
 
-Each function takes what the file holds, already parsed, and returns lines as `pincite eval` reads them. Errors name the
-place in the file.
+Each function takes the parsed content of a file, and returns the lines that `pincite eval` reads. Errors name the place
+in the file.
 
 - UNLP 2026 (shared task on multi-domain document understanding): a table with Question_ID, Question, A to F,
   Correct_Answer, Doc_ID and Page_Num; gold is the page.
@@ -113,7 +113,8 @@ IMPORTS: Final[Mapping[str, Callable[[Any, str], list[Line]]]] = {
     "squad": from_squad,
     "csv": from_table,
 }
-"""The forms by the names that `pincite eval --import` takes. `squad` is given parsed JSON, the others rows."""
+"""The import functions by the names that `pincite eval --import` takes. `squad` gets parsed JSON, the others get
+rows."""
 
 
 def _place(row: Row, where: str) -> Line:

@@ -1,11 +1,11 @@
 """The judgement of golden questions: which hits match their gold, the metrics of each, and those of a run.
 
-A hit matches gold by one rule, whatever the gold states:
+Which rule decides whether a hit matches depends on the form of the gold:
 
-- Gold that names pages matches a hit with any of its own text on them. A label that may be off by one, or a passage
-  that goes on to the next page, says so by `page_end`.
-- Gold that is text alone matches a hit that shares a character with it, wherever in the document it stands.
-- Gold that is a document alone matches any of its hits; text that could not be found matches none.
+- Gold that names pages matches a hit with any of its own text on them. `page_end` allows for a label that is off by
+  one, or a passage that continues on the next page.
+- Gold that is text alone matches a hit that shares a character with it, anywhere in the document.
+- Gold that names only a document matches any hit of it; gold text that was not found matches no hit.
 
 A hit's own text is its spans of the body: the paragraph's if the sentence route found one, without overlap.
 
@@ -74,7 +74,7 @@ def gold_recall_at(found: Found, gold: int, k: int) -> float:
 
 
 def precision_at(found: Found, k: int) -> float:
-    """Return the share of the first k places held by hits that match; a place left empty does not match."""
+    """Return the share of the first k places held by hits that match; an empty place counts as no match."""
     return sum(bool(matches) for matches in found[:k]) / k
 
 
@@ -100,8 +100,8 @@ def _discounted_gain(gains: Sequence[int]) -> float:
 
 
 def header_only(asked: AbstractSet[str], own: AbstractSet[str], headers: AbstractSet[str]) -> float | None:
-    """Return 1 if a hit has terms of the question in its header chain and none in its own text; None if the question
-    has no terms."""
+    """Return 1 if a hit has the question's terms in its headings but not in its own text, else 0; return None if the
+    question has no terms."""
     return float(not asked & own and bool(asked & headers)) if asked else None
 
 
@@ -119,7 +119,7 @@ def length_of(spans: Spans) -> int:
 
 
 def intersection(left: Spans, right: Spans) -> int:
-    """Return the number of characters in both of two sorted disjoint span lists."""
+    """Return how many characters two span lists share; each list must be sorted and disjoint."""
     total, first, second = 0, 0, 0
     while first < len(left) and second < len(right):
         total += max(0, min(left[first][1], right[second][1]) - max(left[first][0], right[second][0]))
@@ -131,7 +131,7 @@ def intersection(left: Spans, right: Spans) -> int:
 
 
 def touches(chunk: Spans, gold: Spans) -> bool:
-    """Say whether any character of the chunk is gold; `gold` is sorted and disjoint."""
+    """Say whether any character of the chunk is gold; the spans of `gold` must be sorted and disjoint."""
     return any(start < right and left < end for start, end in chunk for left, right in gold)
 
 
@@ -181,7 +181,8 @@ def precision_omega(gold: Mapping[str, Spans], chunks: Mapping[str, Sequence[Spa
 
 @dataclass(frozen=True, slots=True)
 class ShownText:
-    """The part of a document that a hit or a citation shows: spans of its body, and {page: characters on it}."""
+    """The part of a document that a hit or citation shows: spans of its body, and the number of characters on each
+    page."""
 
     doc_id: str
     spans: Spans
@@ -189,9 +190,11 @@ class ShownText:
 
 
 def shown_by(passage: Passage, document: DocumentMap | None) -> ShownText:
-    """Return a passage with its pages. If the map has no pages, each page of its boxes, or else of its range, counts 1.
+    """Return the spans and pages of a passage. If the map has no pages, each page of its boxes, or of its page range,
+    counts as 1.
 
-    `document` is the map of its document."""
+    `document` is the map of its document.
+    """
     counts = document.characters_by_page(passage.spans) if document else {}
     if not counts:
         pages = {box.page for box in passage.boxes}
@@ -204,7 +207,8 @@ def shown_by(passage: Passage, document: DocumentMap | None) -> ShownText:
 def shown_by_citation(citation: Mapping[str, Any], passage: Passage | None, document: DocumentMap) -> ShownText:
     """Return what a citation of the JSON of `ask` shows: where its quote stands, on its page if it names one.
 
-    If the body has it in other words, as it has a row of a table, that is the whole passage that it is from."""
+    If the body words the quote differently, as with a row of a table, return the whole passage instead.
+    """
     page = citation["page"]
     found = document.occurrences(citation["quote"])
     here = [spans for spans in found if page is None or page in document.characters_by_page(spans)] or found
@@ -213,12 +217,12 @@ def shown_by_citation(citation: Mapping[str, Any], passage: Passage | None, docu
 
 
 def predicted_page(shown: ShownText) -> int | None:
-    """Return the page that holds most of the text that is shown; the first of equals."""
+    """Return the page that has most of the shown text; of several, the first."""
     return min(shown.pages, key=lambda page: (-shown.pages[page], page)) if shown.pages else None
 
 
 def by_page(place: GoldPlace) -> bool:
-    """Say whether pages decide: they do if the file names them, or if the gold has no text."""
+    """Say whether matching goes by pages: the file names them, or the gold has no text."""
     return bool(place.pages) and (place.named_page or not place.spans)
 
 
@@ -233,7 +237,8 @@ def matches(shown: ShownText, place: GoldPlace) -> bool:
 
 
 def in_chunks(place: GoldPlace, chunks: Iterable[Spans], document: DocumentMap) -> bool:
-    """Say whether a document's chunks hold the gold at all; its text decides if both page and text are known."""
+    """Say whether any chunk of a document holds the gold. If both its text and its pages are known, the text
+    decides."""
     if place.spans:
         return any(touches(chunk, spans) for chunk in chunks for spans in place.occurrences)
     if place.pages:
@@ -246,7 +251,7 @@ def is_within(pages: Iterable[int], wanted: Pages | None) -> bool:
 
 
 def gold_pages(place: GoldPlace, document: DocumentMap) -> list[Pages]:
-    """Return first and last page of every place where the gold may be meant to stand."""
+    """Return the first and last page of every place that the gold may mean."""
     if place.named_page or not place.elsewhere:
         return [place.pages] if place.pages else []
     counts = [document.characters_by_page(spans) for spans in place.occurrences]
@@ -254,7 +259,7 @@ def gold_pages(place: GoldPlace, document: DocumentMap) -> list[Pages]:
 
 
 def answered_in_table(places: Sequence[GoldPlace], documents: Mapping[str, DocumentMap]) -> bool | None:
-    """Say whether more than half of the gold text's characters stand in tables. None if no text is known."""
+    """Say whether more than half of the gold text is in tables; return None if no text is known."""
     inside = total = 0
     for place in places:
         document = documents.get(place.doc_id or "")
@@ -294,18 +299,18 @@ ANSWER_METRICS = (
     "first_quotation",
     "all_quotations",
 )
-"""Metrics of a question only if an answer was asked for."""
+"""Metrics that a question has only if an answer was asked for."""
 WRONG_METRICS = ("wrong@1", "wrong@5")
-"""Metrics of a question only if it names places that do not answer it: 1 if one of them is among the first hits."""
+"""Metrics that a question has only if it names wrong places: 1 if one of them is among the first hits."""
 GOLD_HELD = 0.9
-"""Share of the terms of a gold text that a quotation must hold: it may leave out a sign or a mark of a note."""
+"""Share of the terms of a gold text that a quotation must hold; below 1, since it may omit a footnote mark."""
 
 ChunkSpans = Mapping[str, Sequence[Spans]]
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """The part of the index that judging needs, by doc_id: maps of the documents, spans of all chunks."""
+    """The part of the index that judging needs: maps of the documents and spans of all chunks, by doc_id."""
 
     documents: Mapping[str, DocumentMap]
     chunk_spans: ChunkSpans
@@ -313,8 +318,8 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One question's scores, None for those that its gold cannot give. `diagnosis`: `found` (in the first five),
-    `ranking` (in the first 20), `retrieval` (in some chunk), `parsing` (in none)."""
+    """The scores of one question; a score that its gold cannot give is None. `diagnosis` is `found` (in the first
+    five), `ranking` (in the first 20), `retrieval` (in some chunk), `parsing` (in none)."""
 
     id: str
     scores: dict[str, float | None]
@@ -347,7 +352,7 @@ def _page_score(shown: Sequence[ShownText], places: Sequence[GoldPlace], corpus:
 
 
 def _nearest(place: GoldPlace, shown: Sequence[ShownText]) -> Occurrence:
-    """Return the place of most shown text among those where the gold may be meant to stand; of equals the first."""
+    """Return the possible gold place that has most of the shown text; of several, the first."""
     if not place.elsewhere:
         return place.spans
     spans = merge_spans(span for each in shown if each.doc_id == place.doc_id for span in each.spans)
@@ -372,15 +377,15 @@ def _span_scores(shown: Sequence[ShownText], places: Sequence[GoldPlace], corpus
 
 
 def matches_by_header_alone(question: str, hit: Hit) -> float | None:
-    """Return 1 if the hit has content terms of the question in its header chain, and none in its own text. A line of
-    the text that repeats a heading of the chain is not its own."""
+    """Return 1 if a hit has the question's content terms only in its headings, else 0; return None if the question has
+    no content terms. Lines of the text that repeat a heading are ignored."""
     chain = hit.passage.header_chain
     own = " ".join(line for line in hit.passage.text.splitlines() if line.strip() not in chain)
     return header_only(content_terms(question), set(terms_of(own)), set(terms_of(" ".join(chain))))
 
 
 def judge(mapped: MappedQuestion, hits: Sequence[Hit], corpus: Corpus, k: int, seconds: float = 0.0) -> Outcome:
-    """Return the scores of one question's hits; span metrics are over the first k."""
+    """Return the scores of one question's hits; span metrics use the first k hits."""
     places = mapped.places
     shown = [shown_by(hit.passage, corpus.documents.get(hit.passage.doc_id)) for hit in hits]
     against = _wrong_scores(shown, mapped.wrong) if mapped.wrong else {}
@@ -420,8 +425,8 @@ def judge_answer(
     corpus: Corpus,
     scores: Mapping[str, float | None],
 ) -> dict[str, float | None]:
-    """Return the scores of the JSON of `ask`; `scores` are those of the question's hits. A question without gold is one
-    that the documents do not answer."""
+    """Return the scores of the JSON of `ask`; `scores` are those of the question's hits. A question without gold has no
+    answer in the documents."""
     judged: dict[str, float | None] = dict.fromkeys(ANSWER_METRICS)
     declined = float(answer["declined"])
     if not mapped.places:
@@ -442,8 +447,8 @@ def judge_answer(
 
 
 def _holds_gold(citation: Mapping[str, Any], places: Sequence[GoldPlace], corpus: Corpus) -> bool:
-    """Say whether a quotation holds a gold text of its document, by its terms, or stands on a gold page if the gold has
-    no text. A row of a table is quoted with its heads, so its places in the body do not decide."""
+    """Say whether a quotation holds the terms of a gold text of its document, or is on a gold page if the gold has no
+    text. Terms decide rather than places, since a row of a table is quoted with its column headers."""
     quoted = Counter(terms_of(citation["quote"]))
     for place in places:
         document = corpus.documents.get(place.doc_id or "")
@@ -480,10 +485,11 @@ def _cites_gold(
 
 
 Search = Callable[[Question, int, GoldenQuestion], Sequence[Hit]]
-"""A search: (question as each route gets it, k, the golden question with its filters and groups) to ranked hits."""
+"""A search function: it takes a question for each route, k, and the golden question with its filters and groups, and
+returns ranked hits."""
 
 Answering = Callable[[GoldenQuestion], Mapping[str, Any]]
-"""An answerer: a golden question to the JSON of `ask`."""
+"""An answering function: it takes a golden question and returns the JSON of `ask`."""
 
 Clock = Callable[[], float]
 OptionsUse = Literal["none", "lexical", "all"]
@@ -495,7 +501,7 @@ CONFIDENCE = 0.95
 
 
 def question_for(mapped: MappedQuestion, options: OptionsUse) -> Question:
-    """Return the question as each route gets it."""
+    """Return the question in the form that each route uses."""
     text = mapped.question.question
     longer = " ".join([text, *mapped.question.options.values()])
     if options == "all":
@@ -513,8 +519,8 @@ def ask_all(
     options: OptionsUse = "none",
     answering: Answering | None = None,
 ) -> list[Outcome]:
-    """Ask every question, rank at least 20 hits whatever k, and judge them; with `answering` judge an answer too, whose
-    time does not count."""
+    """Ask every question, rank at least 20 hits even if k is smaller, and judge them. With `answering`, judge an answer
+    too; its time is not measured."""
     outcomes = []
     for mapped in questions:
         begun = clock()
@@ -553,7 +559,8 @@ def paired_difference(
 ) -> tuple[float, float, float] | None:
     """Return the mean difference of two runs over the same questions in the same order, and its 95 % interval.
 
-    Only questions that have both scores count; None if there are none."""
+    Only questions that have both scores are used; return None if there are no such questions.
+    """
     pairs = [(one, other) for one, other in zip(values, others, strict=True) if one is not None and other is not None]
     if not pairs:
         return None
@@ -562,7 +569,8 @@ def paired_difference(
 
 
 def summary(outcomes: Sequence[Outcome]) -> tuple[dict[str, float | None], dict[str, list[float] | None]]:
-    """Return mean and interval of every metric; those of answers and of wrong places only if some question has them."""
+    """Return mean and interval of every metric. Metrics of answers and of wrong places are included only if a question
+    has them."""
     means: dict[str, float | None] = {}
     intervals: dict[str, list[float] | None] = {}
     more = [

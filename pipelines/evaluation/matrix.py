@@ -1,6 +1,6 @@
 """A matrix of settings: axes of named overrides, and the tables that compare their combinations.
 
-    settings: {embedder.preset: english-small, eval.k: 5}
+settings: {embedder.preset: english-small, eval.k: 5}
     axes:
       splitter: {structure: {}, page: {chunking.strategy: page}}
       strategy: {hybrid: {}, dense: {query.strategy: dense}}
@@ -10,9 +10,9 @@
     exclude: [{splitter: page, strategy: dense}]
 
 A row of a table names a value, some values, or all ("*") of an axis, the first named outermost; an axis that it does
-not name stands at its first value. A run is one value of every axis, and is named by the values that are not the first.
-A run that several tables show is made once. A printed table has a row a run; a second one has the paired differences
-of the others to its first row.
+not name has its first value. A run has one value of every axis, and is named by the values that are not the first. A
+run that several tables show happens once. A printed table has one row for each run; a second table has the paired
+differences between its first row and each other row.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ALL = "*"
 BASE = "base"
 """Name of the run that has the first value of every axis."""
 SHOWN = ("accuracy_doc", "accuracy_page", "recall@1", "recall@5", "recall@20", "mrr", "ndcg@10")
-"""Metrics of a table that names no metrics."""
+"""Metrics of a table that does not choose its own."""
 EVAL = "eval"
 VARIED = ("parsing", "chunking", "sentences", "enrichment", "embedder", "llm", "query", EVAL)
 """Sections that a matrix may set: those of the settings that shape an index or a query, and `eval`."""
@@ -48,7 +48,7 @@ Values = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class EvalOptions:
-    """The way in which questions are asked: section `eval` of a matrix, options of `pincite eval` elsewhere."""
+    """The way in which questions are asked, from section `eval` of a matrix or the options of `pincite eval`."""
 
     k: int = MEASURED_HITS
     with_options: OptionsUse = "none"
@@ -58,7 +58,8 @@ class EvalOptions:
 
 @dataclass(frozen=True, slots=True)
 class MatrixRun:
-    """One value of every axis; `overrides` are its settings, nested, over those that all runs have."""
+    """One run of a matrix: one value of every axis. `overrides` are its nested settings, applied over the common
+    settings."""
 
     name: str
     choice: Choice
@@ -67,8 +68,8 @@ class MatrixRun:
 
 @dataclass(frozen=True, slots=True)
 class ResultTable:
-    """Names of runs in the order of the rows; `axes` are those that have more than one value in it, `fixed` the
-    values of the others."""
+    """A table of results. `runs` has the names of its runs in the order of the rows; `axes` names the axes with more
+    than one value in the table; `fixed` has the values of the other axes."""
 
     name: str
     runs: tuple[str, ...]
@@ -84,9 +85,10 @@ class Matrix:
 
 
 def matrix_from(values: Any, origin: str, name: str) -> Matrix:
-    """Return a matrix from plain values; its one table is called `name` if the values name no table.
+    """Return a matrix from plain values; its only table is called `name` if the values name no table.
 
-    Raises UsageError naming `origin`, what is wrong and the nearest valid name."""
+    Raises UsageError naming `origin`, what is wrong and the nearest valid name.
+    """
     return _MatrixReader(origin).matrix(values, name)
 
 
@@ -147,7 +149,7 @@ def _leaves(values: Mapping[str, Any], above: str = "") -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _MatrixReader:
-    """A reader of a matrix, with errors that name its file."""
+    """A reader of a matrix file; its errors name the file."""
 
     origin: str
     axes: dict[str, dict[str, Values]] = field(default_factory=dict)
@@ -185,7 +187,7 @@ class _MatrixReader:
         return MatrixRun(self._run_name(choice), choice, overrides)
 
     def _run_name(self, choice: Choice) -> str:
-        """Return the name of a run: the axes that do not stand at their first value, with their values."""
+        """Return the name of a run: each axis that does not have its first value, with its value."""
         return ", ".join(f"{axis}={choice[axis]}" for axis in self.axes if choice[axis] != self._first(axis)) or BASE
 
     def _first(self, axis: str) -> str:
@@ -198,7 +200,7 @@ class _MatrixReader:
         return ResultTable(name, tuple(map(self._run_name, choices)), varied, fixed, metrics)
 
     def _choices(self, table: Any, where: str, excluded: Sequence[Mapping[str, Sequence[str]]]) -> list[Choice]:
-        """Return the rows of a table, each once, in order, without those that are excluded."""
+        """Return the runs of a table in order, without repeats and without excluded combinations."""
         self._require_known(table, ("rows", "metrics"), where)
         found: dict[tuple[str, ...], Choice] = {}
         for at, row in enumerate(self._list(table, "rows", f"{where}.rows")):
@@ -213,7 +215,7 @@ class _MatrixReader:
         return list(found.values())
 
     def _pattern(self, value: Any, where: str) -> dict[str, list[str]]:
-        """Return the names of the values that are meant, by axis."""
+        """Return the names of the chosen values, by axis."""
         self._require_known(value, self.axes, where)
         pattern = {}
         for axis, named in value.items():
@@ -224,7 +226,7 @@ class _MatrixReader:
         return pattern
 
     def _overrides(self, values: Any, where: str) -> Values:
-        """Return nested settings from nested or dotted ones, of the sections that a matrix may set."""
+        """Return nested settings from nested or dotted settings of the sections that a matrix may set."""
         nested = self._nest(values, where)
         for section in nested:
             self._nearest(section, VARIED, where)
@@ -243,7 +245,7 @@ class _MatrixReader:
         return result
 
     def _require_apart(self) -> None:
-        """Raise UsageError if two axes set one key, since the order of the axes would decide."""
+        """Raise UsageError if two axes set one key, since the result would depend on the order of the axes."""
         keys = {
             axis: {leaf for over in values.values() for leaf in _leaves(over)} for axis, values in self.axes.items()
         }
@@ -295,15 +297,15 @@ class _MatrixReader:
 NONE = "–"
 
 Scored = Mapping[str, Mapping[str, Any]]
-"""Elements of `runs` in the JSON of `eval`, by name of the run; one that failed is not in it."""
+"""Elements of `runs` in the JSON of `eval`, by name of the run; failed runs are absent."""
 
 QuestionScores = Mapping[str, Sequence[Mapping[str, float | None]]]
-"""The scores of each question, by metric, in the order of the file; by name of the run."""
+"""The scores of each question, by metric, in the order of the file, for each run by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownTable:
-    """A table as it is shown: cells by row. The cells of `marked` (row, column) stand out, as `meaning` says."""
+    """A table to print: cells by row. Each cell in `marked` (row, column) is emphasised, and `meaning` says why."""
 
     name: str
     caption: str
@@ -320,10 +322,12 @@ def shown_tables(
     failed: Mapping[str, str],
     questions: QuestionScores,
 ) -> list[ShownTable]:
-    """Return the scores of a table, and, if its first row and another have scores, the differences to the first row.
+    """Return the scores of a table. If its first row and another have scores, return the differences to the first row
+    too.
 
-    Metrics are in percent, each with its 95 % interval; a metric that no run has is left out. `failed` says by name of
-    a run why it has no scores."""
+    Metrics are in percent, each with its 95 % interval; a metric that no run has is left out. `failed` has the reason
+    of each run without scores, by name.
+    """
     have = [name for name in table.runs if name in scored]
     metrics = [each for each in table.metrics if any(scored[name]["metrics"].get(each) is not None for name in have)]
     tables = [_scores_table(table, runs, scored, failed, metrics)]
@@ -406,7 +410,7 @@ def _first_cells(table: ResultTable, runs: Mapping[str, MatrixRun], name: str) -
 
 
 def _best_row(table: ResultTable, scored: Scored, metric: str) -> list[int]:
-    """Return the row that alone has the best value as shown; none of a single row, or of equals."""
+    """Return the row whose shown value is best; return [] if there is only one row or the best value is shared."""
     values = {
         row: round(100 * value, 1)
         for row, name in enumerate(table.runs)

@@ -1,13 +1,13 @@
-"""Candidate golden questions for a person to correct, made by rule or written by a language model.
+"""Suggested golden questions for a person to correct, made by rule or written by a language model.
 
-A candidate made by rule is a statement or a cell of a table, its question and its answer; its gold is the statement
-word for word, or the row. They come in an order spread over documents and their sections, the same for the same
-seed. A statement that another document makes too is asked with the title of its own, or not at all; one without a word
-that is rare among the documents is asked with the title if there is one.
+A candidate made by rule is made from a statement or a table cell, and has a question and an answer; its gold is the
+exact statement, or the row. Candidates are ordered to cover many documents and sections, and the same seed gives the
+same order. If another document makes the same statement, the question names its document's title, or is dropped if
+there is no title. A statement without a word that is rare among the documents is asked with the title if there is one.
 
-A model writes one question of each paragraph, with its answer in the words of the paragraph. It is kept if the question
-can be answered from there and stands alone: most of its words and all of its numbers are there, and it speaks of no
-"passage".
+A model writes one question about each paragraph, with its answer in the words of the paragraph. The question is kept if
+the paragraph answers it and it makes sense alone: the paragraph has most of its words and all of its numbers, and it
+does not mention a "passage".
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from pipelines.terms import terms_of
 
 SEED = 20_260_101
 RARE = 0.1
-"""Most documents, as a share of all, that may have a word for it to count as rare."""
+"""Largest share of the documents that may have a word for the word to count as rare."""
 ALIKE = 0.75
-"""Share of a question's terms with which a statement of another document counts as an answer too."""
+"""Share of a question's terms that a statement of another document must have to count as an answer too."""
 LEAST_CONFIDENCE = 0.8
 LONGEST_TITLE, LONGEST_LABEL, LONGEST_VALUE = 8, 8, 6
 _WORD_INSIDE = re.compile(r"(?<=\s)[^\W\d_A-ZА-ЯІЇЄҐ][\w'’-]*")
@@ -50,12 +50,12 @@ _CELL_QUESTIONS = {
     ("uk", True): "Яке значення «{column}» для «{row}»?",
     ("uk", False): "Яке значення «{column}» для «{row}»?",
 }
-"""Questions about a cell, by language, and by whether the column's name is a plain one of few words."""
+"""Questions about a cell, by language, and by whether the column's name is one plain phrase."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskableDocument:
-    """A document that may be asked about. `title` is empty if it is only a file name."""
+    """A document to ask about. `title` is empty if it is only a file name."""
 
     doc_id: str
     source: str
@@ -77,7 +77,7 @@ class ParagraphSentence:
 
 @dataclass(frozen=True, slots=True)
 class AskableRow:
-    """A row of a table: its own cells, the names of the columns, the row as the body has it."""
+    """A row of a table to ask about: its own cells, the names of the columns, and its text in the body."""
 
     doc_id: str
     section: tuple[str, ...]
@@ -96,12 +96,12 @@ class Suggestion:
     quote: str
     page: int | None
     rank: int = 0
-    """The place within a section: candidates of a lower rank are asked first."""
+    """The rank within a section: candidates of a lower rank come first."""
 
 
 def column_names(cells: Sequence[Cell]) -> tuple[dict[int, str], list[int]]:
-    """Return ({column: its header}, data rows) of a table whose first rows are headers; no names if it has no
-    headers."""
+    """Return ({column: its header}, data rows) of a table whose first rows are headers; without headers there are no
+    names."""
     rows = sorted({cell.row for cell in cells})
     heads: list[int] = []
     for row in rows:
@@ -117,7 +117,7 @@ def column_names(cells: Sequence[Cell]) -> tuple[dict[int, str], list[int]]:
 
 
 def spread(candidates: Iterable[Suggestion], seed: int = SEED) -> list[Suggestion]:
-    """Return all candidates, ordered so that any first few are of as many documents and sections as can be."""
+    """Return all candidates in an order in which the first few cover as many documents and sections as possible."""
     chance = random.Random(seed)
     documents: defaultdict[str, defaultdict[tuple[str, ...], list[Suggestion]]] = defaultdict(lambda: defaultdict(list))
     for candidate in candidates:
@@ -137,9 +137,10 @@ def spread(candidates: Iterable[Suggestion], seed: int = SEED) -> list[Suggestio
 # ---------------------------------------------------------------- examples to begin with
 
 LONGEST_EXAMPLE = 90
-"""Characters of an example question: it is to be read at a glance."""
+"""Most characters of an example question, so that it is easy to read."""
 _JOINED = re.compile("[,:;“«]| then ")
-"""Signs of an example that is hard to read: a second clause, a quoted name, a word that leads back to a sentence."""
+"""Pattern of parts that make an example hard to read: a second clause, a quoted name, or a reference to another
+sentence."""
 
 
 def as_examples(statements: Iterable[Suggestion], rows: Iterable[Suggestion]) -> list[Suggestion]:
@@ -202,8 +203,8 @@ class CandidateMaker:
                 yield titled
 
     def with_title(self, each: Suggestion) -> Suggestion | None:
-        """Return the same, asked of its document by its title; None if it has no title, or another document has it
-        too."""
+        """Return the candidate with its document's title in its question; return None if the title is empty or not
+        unique."""
         title = short_title(self._documents[each.doc_id])
         if not title or self._titles[title.casefold()] > 1:
             return None
@@ -224,13 +225,14 @@ class CandidateMaker:
 
 
 def short_title(document: AskableDocument) -> str:
-    """Return the title up to its first comma, without signs; empty if it is no name of few words."""
+    """Return the title up to its first comma, without punctuation; return "" if it is long or not a name."""
     title = " ".join(_SIGNS.sub("", document.title).split(",")[0].split())
     return title if 0 < len(title.split()) <= LONGEST_TITLE else ""
 
 
 def _of_row(row: AskableRow, known: frozenset[str]) -> Iterator[Suggestion]:
-    """Yield questions about a row's cells. Its label is its first cell with a letter that holds for this row alone."""
+    """Yield questions about a row's cells. The row's label is its first cell that has a letter and occurs in no other
+    row."""
     single = sorted((cell for cell in row.cells if cell.row_span == 1 and cell.column_span == 1), key=_column)
     label = next((cell for cell in single if any(map(str.isalpha, cell.text))), None)
     if label is None or len(label.text.split()) > LONGEST_LABEL or gives_orders(row.quote):
@@ -273,7 +275,7 @@ def _mask(text: str) -> str:
 
 
 def golden_line(each: Suggestion, document: AskableDocument, by: str) -> dict[str, Any]:
-    """Return a golden question; its `note` says that a person has to correct it, and who made it."""
+    """Return a golden question; its `note` says that a person must correct it, and how it was made."""
     gold = {"uri": document.uri, "source": document.source, "page": each.page, "quote": each.quote}
     return {
         "id": f"suggested-{fingerprint('suggestion', document.doc_id, each.question)[:8]}",
@@ -290,10 +292,10 @@ def golden_line(each: Suggestion, document: AskableDocument, by: str) -> dict[st
 NOTHING = "NOTHING"
 REPLY_TOKENS = 200
 LEAST_WORDS = 20
-"""Fewest words of a paragraph that a question is asked of."""
+"""Fewest words of a paragraph to ask about."""
 QUESTION_WORDS, LONGEST_ANSWER = range(4, 41), 30
 SHARED = 0.5
-"""Least share of the question's content words that stand in the paragraph or above it."""
+"""Least share of the question's content words that must occur in the paragraph or its headings."""
 _PARTS = re.compile(r"\bQUESTION[^\w:]*+:++([^\n]++)\n\W*+ANSWER[^\w:]*+:++([^\n]++)")
 _LONGEST_LINE, _LONGEST_REPLY = 500, 4_000
 _OF_THE_TEXT = re.compile(
@@ -307,7 +309,7 @@ _OF_THE_TEXT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class AskableParagraph:
-    """A paragraph that may be asked about, and its statements."""
+    """A paragraph to ask about, and its statements."""
 
     document: AskableDocument
     section: tuple[str, ...]
@@ -318,7 +320,8 @@ class AskableParagraph:
 def paragraphs(
     documents: Iterable[AskableDocument], statements: Iterable[ParagraphSentence]
 ) -> Iterator[AskableParagraph]:
-    """Yield the paragraphs that are long enough, each text once, without those that speak to a language model."""
+    """Yield the paragraphs that are long enough, without repeated texts and without text addressed to a language
+    model."""
     known = {document.doc_id: document for document in documents}
     found: dict[tuple[str, str], list[ParagraphSentence]] = {}
     for each in statements:
@@ -331,7 +334,7 @@ def paragraphs(
 
 
 def as_candidate(paragraph: AskableParagraph) -> Suggestion:
-    """Return a paragraph in the place of the question it will have, to be put in order."""
+    """Return a candidate that stands for the paragraph's future question while paragraphs are put in order."""
     first = paragraph.statements[0]
     return Suggestion(paragraph.document.doc_id, paragraph.section, "", "", paragraph.text, first.page)
 
@@ -339,9 +342,11 @@ def as_candidate(paragraph: AskableParagraph) -> Suggestion:
 def ask_for_questions(
     chosen: Sequence[AskableParagraph], model: LanguageModel, template: Callable[[str], PromptTemplate]
 ) -> Iterator[Suggestion | str]:
-    """Yield for each paragraph its question, or why it has no question; `template` gives the prompt in a language.
+    """Yield the question of each paragraph, or the reason that it has none; `template` returns the prompt for a
+    language.
 
-    Raises ModelError if the model does not serve."""
+    Raises ModelError if the model is not available.
+    """
     prompts = [_prompt(paragraph, template(language_of(paragraph.text))) for paragraph in chosen]
     for paragraph, reply in zip(chosen, ask(model, prompts, _unusable), strict=True):
         yield reply.message if isinstance(reply, NoReply) else check_suggestion(paragraph, reply.text)
@@ -364,7 +369,8 @@ def _unusable(reply: Reply) -> str | None:
 
 
 def check_suggestion(paragraph: AskableParagraph, reply: str) -> Suggestion | str:
-    """Return the question of a reply, with the statement that holds its answer as gold; else why it is not kept."""
+    """Return the question of a reply, with the statement that has its answer as gold, or the reason to reject the
+    reply."""
     found = _PARTS.findall(reply[:_LONGEST_REPLY])
     if not found:
         return "there was nothing to ask"

@@ -1,27 +1,29 @@
 """The abbreviations that a document defines itself: `property, plant and equipment (PP&E)`.
 
 Schwartz and Hearst, "A simple algorithm for identifying abbreviation definitions in biomedical text" (PSB 2003): the
-text in parentheses is a short form of the words before them, or the other way round, if its letters stand in those
-words in the same order, the first of them at the beginning of a word. Their bounds hold here: a short form has 2 to 10
-characters in at most two words, with a letter, and begins with a letter or digit; a long form has at most
-min(|A| + 5, 2|A|) words, where |A| counts the letters and digits of the short form.
+text in parentheses is a short form of the words before them, or the long form is in the parentheses. The letters of the
+short form occur in the words of the long form in the same order, the first of them at the beginning of a word. The
+bounds of the paper apply: a short form has 2 to 10 characters in at most two words, with a letter, and begins with a
+letter or digit; a long form has at most min(|A| + 5, 2|A|) words, where |A| counts the letters and digits of the short
+form.
 
-Where the paper takes the shortest run of words that holds the letters, `plant and equipment` for PP&E, these rules
+The paper takes the shortest run of words that has the letters, for example `plant and equipment` for PP&E. These rules
 prefer precision:
 
-- A word gives its first letter before any other. Words between that give none are stop words, or one word if four
-  letters or more agree. Only words such as `Inc.` and `of 1974` follow the last that gives one. A short form of two
-  letters takes first letters only.
-- The best long form has the fewest words left out, then the fewest letters from inside words, then the fewest words.
-- Half of a short form's letters are capitals, and two at least, or one with a digit. The paper takes lower case too,
-  but most such words in parentheses are no abbreviations. So scripts without capitals have none.
+- A word gives its first letter before any other. Words in between that give no letter are stop words, or a single word
+  if four or more letters match. After the last word that gives a letter, only words such as `Inc.` and `of 1974` may
+  follow. A short form of two letters takes first letters only.
+- The best long form skips the fewest words, then the fewest letters from inside words, then the fewest words.
+- At least half of a short form's letters are capitals: two or more, or one beside a digit. The paper allows lower case
+  too, but most lower-case words in parentheses are not abbreviations. So a script without capitals has no
+  abbreviations.
 - A short form inside parentheses may have quotes around it, words such as `hereinafter` before it, and other text after
   a comma, a colon or `or`. A long form inside parentheses is all of their text, up to a comma, colon or semicolon.
-- Roman numerals are no short forms, nor is a word of the long form, nor the beginning of a single word. A long form
+- Not allowed as short forms: Roman numerals, a word of the long form, and the beginning of a single word. A long form
   has at least twice as many letters.
-- A single capitalised word after another is no long form, since it ends a longer name.
+- A single capitalised word after another is not a long form, since it ends a longer name.
 
-Parentheses bound both forms, so a text is looked at once, whatever stands in it.
+Both forms are found from the parentheses, so any text is read only once.
 """
 
 from __future__ import annotations
@@ -37,14 +39,14 @@ from pipelines.records import Abbreviation, Element, ParsedDocument
 
 VERSION = 1
 SHORTEST, LONGEST = 2, 10
-"""Characters of a short form."""
+"""Fewest and most characters of a short form."""
 MOST_SHORT_WORDS = 2
 MOST_INSIDE = 200
-"""Characters between parentheses, more than any long form within its words needs."""
+"""Most characters between parentheses to look at; no long form within its bounds needs more."""
 MOST_BEFORE = 300
-"""Characters before parentheses that may hold a long form, more than the words of the longest one."""
+"""Most characters before parentheses to look at; more than the longest long form has."""
 LEFT_OUT, INSIDE = 100, 1
-"""Costs of a word that gives no letter, and of a letter that is not the first of its word."""
+"""Costs of a skipped word, and of a letter that is not the first of its word."""
 
 _PARENTHESES = re.compile(rf"\(([^()]{{{SHORTEST},{MOST_INSIDE}}})\)")
 _PART_END = re.compile(r"[,;:]|\s(?:or|або|чи)\s")
@@ -82,14 +84,14 @@ _STOP_WORDS = frozenset(
 _SUFFIXES = frozenset(
     ("inc", "llc", "ltd", "plc", "corp", "corporation", "company", "co", "lp", "gmbh", "limited", "україни")
 )
-"""Words that end the name of a body, and that its short form leaves out."""
+"""Words that end the name of an organisation, and that its short form omits."""
 _SAID_AS = {"2": ("to", "two"), "3": ("three",), "4": ("for", "four")}
-"""Words that a digit may stand for, as in B2B."""
+"""Words that a digit may replace, as `2` replaces `to` in B2B."""
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A short form with its long form, and the place of both together in the text."""
+    """A short form with its long form, and the span of both together in the text."""
 
     short: str
     long: str
@@ -98,8 +100,8 @@ class Definition:
 
 
 class _Word(NamedTuple):
-    """A word, or the part of one between hyphens, folded. `token` numbers the token that it is in, from the last.
-    `opens` says that it is the first of its token."""
+    """A word, or a part of a word between hyphens, in lower case without accents. `token` is the number of its token,
+    counted from the end. `opens` is true for the first word of a token."""
 
     text: str
     start: int
@@ -110,7 +112,7 @@ class _Word(NamedTuple):
 
 def abbreviations(document: ParsedDocument, elements: Sequence[Element]) -> list[Abbreviation]:
     """Return the abbreviations that a document defines, each pair of short and long form once, in reading order.
-    Elements are looked at one by one, so that no form reaches from one into another."""
+    Elements are read one by one, so no form crosses from one element into another."""
     first: dict[tuple[str, str], tuple[Definition, int]] = {}
     for element in sorted(elements, key=lambda each: each.start):
         for found in definitions(document.body[element.start : element.end]):
@@ -123,7 +125,7 @@ def abbreviations(document: ParsedDocument, elements: Sequence[Element]) -> list
 
 
 def _occurrences(body: str, shorts: Collection[str]) -> Counter[str]:
-    """Return how often each of the short forms stands in a text by itself, as one or two words."""
+    """Return how often each of the short forms occurs in a text as one or two separate words."""
     counts = Counter[str]()
     before = ""
     for match in _SPOKEN.finditer(body) if shorts else ():
@@ -136,7 +138,7 @@ def _occurrences(body: str, shorts: Collection[str]) -> Counter[str]:
 
 
 def definitions(text: str) -> list[Definition]:
-    """Return the definitions of a text in reading order; an abbreviation that is defined twice is there twice."""
+    """Return the definitions of a text in reading order, with repetitions."""
     found: list[Definition] = []
     after = 0
     for match in _PARENTHESES.finditer(text):
@@ -173,7 +175,7 @@ def _shorts(inside: str) -> Iterator[str]:
 
 
 def _cut_off(text: str, before: int, words: Sequence[_Word], at: int) -> bool:
-    """Say whether a long form of a single capitalised word is the end of a longer name: `Treadway Commission`."""
+    """Say whether a long form is only the last word of a longer name, as in `Treadway Commission`."""
     first = words[at]
     if at < len(words) - 1 or not text[first.start].isupper():
         return False
@@ -198,7 +200,7 @@ def _long_inside(text: str, before: int, match: re.Match[str]) -> Definition | N
 
 
 def _without_leads(text: str) -> str:
-    """Return a text without quotes around it and without the words that announce a form."""
+    """Return a text without surrounding quotes and without words that announce a form."""
     text = text.strip(_AROUND)
     while (word := _LEAD.match(text)) and word[0].rstrip(".").casefold() in _LEADS and word.end() < len(text):
         text = text[word.end() :].strip(_AROUND)
@@ -206,7 +208,8 @@ def _without_leads(text: str) -> str:
 
 
 def _units(short: str) -> list[str]:
-    """Return the letters and numbers of a short form, folded; none if it cannot be one."""
+    """Return the letters and numbers of a short form in lower case; return an empty list if the text cannot be a short
+    form."""
     if not SHORTEST <= len(short) <= LONGEST or len(short.split()) > MOST_SHORT_WORDS or not _SHORT.fullmatch(short):
         return []
     short = _PLURAL.sub("", short)
@@ -219,13 +222,13 @@ def _units(short: str) -> list[str]:
 
 
 def _most_words(units: Sequence[str]) -> int:
-    """Return the words that a long form may have, as in the paper."""
+    """Return the largest number of words that a long form may have according to the paper."""
     length = sum(map(len, units))
     return min(length + 5, 2 * length)
 
 
 def _words(text: str, start: int, end: int, most: int) -> list[_Word]:
-    """Return the last `most` words between two places, back to the end of a sentence or of a block."""
+    """Return the last `most` words between two positions, starting after the last end of a sentence or block."""
     window = text[start:end]
     cut = 0
     for each in _BLOCK_END.finditer(window):
@@ -246,13 +249,14 @@ def _words(text: str, start: int, end: int, most: int) -> list[_Word]:
 
 
 def _all_words(text: str, most: int) -> list[_Word]:
-    """Return all words of a text; none if there are more than `most`, or if a sentence ends within it."""
+    """Return all words of a text; return no words if there are more than `most`, or if a sentence ends inside the
+    text."""
     words = _words(text, 0, len(text), most)
     return words if words and not any(map(str.isalnum, text[: words[0].start])) else []
 
 
 def _ends(token: str) -> bool:
-    """Say whether a token ends a sentence or a clause; a full stop after few letters is of an abbreviation."""
+    """Say whether a token ends a sentence or a clause. A full stop after few letters belongs to an abbreviation."""
     token = token.rstrip(_QUOTES)
     if not any(map(str.isalnum, token)):
         return token != "&"
@@ -260,8 +264,8 @@ def _ends(token: str) -> bool:
 
 
 def _best(words: Sequence[_Word], units: Sequence[str], starts: Sequence[int]) -> int | None:
-    """Return the word among `starts` at which the best long form begins, if any is good enough. It ends with the last
-    word."""
+    """Return the word of `starts` at which the best long form begins, or None if no long form is good enough. The long
+    form ends with the last word."""
     costs = _costs(words, units)
     best = min(((cost, -at) for at in starts if (cost := costs[at]) is not None), default=None)
     if best is None:
@@ -309,7 +313,7 @@ def _may_follow(word: str, last: bool) -> bool:
 
 
 def _uses(word: str, units: Sequence[str], at: int) -> Iterator[tuple[int, int]]:
-    """Yield how many units from `at` on a word may give, as the place after them, with the cost."""
+    """Yield (next letter, cost) for each number of letters that a word may give, starting with letter `at`."""
     if at == len(units):
         return
     unit = units[at]
@@ -333,7 +337,7 @@ def _uses(word: str, units: Sequence[str], at: int) -> Iterator[tuple[int, int]]
 
 
 def _fold(text: str) -> str:
-    """Return a text in lower case, Latin letters without their accents."""
+    """Return a text in lower case, with Latin letters without accents."""
     return text.lower() if text.isascii() else "".join(map(_letter, text))
 
 
@@ -343,6 +347,6 @@ def _letter(letter: str) -> str:
 
 
 def _long(text: str, words: Sequence[_Word]) -> str:
-    """Return the text of the words on one line, with the full stop of an abbreviation at their end."""
+    """Return the text of the words on one line, including the full stop of a final abbreviation."""
     end = words[-1].end
     return " ".join(text[words[0].start : end + text.startswith(".", end)].split())

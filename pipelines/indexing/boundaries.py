@@ -1,12 +1,13 @@
 """Places where a text may be cut: sentence ends by rule, then mild punctuation, then spaces.
 
-The rules serve the division of long paragraphs and sentences, in every language. A stop ends a sentence unless its
-neighbours say otherwise: a lower-case word after it, an abbreviation, an initial or a clause number before it. If the
-rules cannot decide (`in the U.S. Treasury`, `it was late. we left`), a model decides if there is one; otherwise the
-stop ends no sentence.
+The rules divide long paragraphs and sentences in every language. A full stop ends a sentence, except next to: a
+lower-case word after it, an abbreviation, an initial or a clause number before it. If the rules cannot decide (`in the
+U.S. Treasury`, `it was late. we left`), a model decides if one is available; otherwise the full stop does not end a
+sentence.
 
-The lists of abbreviations are folded, without the last stop. Acronyms with stops (`U.S.C`), initials and short words
-of consonants alone (`Pvt`, `вул`) are known by their form, and are listed only where they belong to a kind.
+The lists hold abbreviations in lower case, without the last full stop. Acronyms with full stops (`U.S.C`), initials and
+short words that have only consonants (`Pvt`, `вул`) are recognised by their form, and are listed only to give them a
+kind.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ INTRODUCING = _words(
     z.b d.h u.a bzw vgl ggf evtl insb inkl geb m mme mlle p.ex np tzn tj ul św inż mgr hab
     """
 )
-"""Abbreviations that something always follows: a name, an example."""
+"""Abbreviations that come before a name or an example, so they never end a sentence."""
 
 BEFORE_NUMBERS = _words(
     """
@@ -43,7 +44,7 @@ BEFORE_NUMBERS = _words(
     abs abb bd kap ziff jg s str nr rozdz poz ust
     """
 )
-"""Abbreviations that go on if a number follows, or a single letter that stands for one."""
+"""Abbreviations that do not end a sentence before a number, or before a single letter used as a number."""
 
 UNITS = _words(
     """
@@ -52,10 +53,10 @@ UNITS = _words(
     std sek stk mio eur zł
     """
 )
-"""Units, which after a number end a sentence if a capital letter follows."""
+"""Units of measure: after a number they end a sentence if a capital letter follows."""
 
 CLOSING = _words("etc ін т.д т.п т.і н.е шт грн коп usw itd itp")
-"""Abbreviations that end a list, and the sentence if a capital letter follows."""
+"""Abbreviations that end a list. They also end the sentence if a capital letter follows."""
 
 NAMING = _words(
     """
@@ -65,7 +66,7 @@ NAMING = _words(
     ca zzgl resp tzn min
     """
 )
-"""Abbreviations that end a sentence only if the next word mostly begins one."""
+"""Abbreviations that end a sentence only if the next word is one that usually begins a sentence."""
 
 STARTERS = _words(
     """
@@ -82,7 +83,7 @@ STARTERS = _words(
     to ten ta te ci w we z ze o od przy nie jest jeśli gdy oraz ale po el los las una en con del lo gli nel
     """
 )
-"""Words that, with a capital letter, are far more often the first of a sentence than a name."""
+"""Words that usually begin a sentence, rather than a name, when written with a capital letter."""
 
 
 _ABBREVIATIONS = INTRODUCING | BEFORE_NUMBERS | UNITS | CLOSING | NAMING
@@ -131,19 +132,21 @@ _JOINERS = frozenset("\u200d\u2060")
 
 
 def sentence_spans(text: str, model: Collection[int] = frozenset()) -> list[tuple[int, int]]:
-    """Return the spans of the sentences of a text, trimmed, in order; they cover all that is not space.
+    """Return the spans of the sentences of a text, trimmed, in order; they cover everything except space.
 
-    `model` are the ends of a model's sentences, which decide if the rules cannot."""
+    `model` holds the sentence ends that a model found; they are used where the rules are unsure.
+    """
     return trimmed_spans(text, [end for end, verdict in judge_ends(text, frozenset(model)) if verdict])
 
 
 def doubtful(text: str) -> bool:
-    """Say whether the text has a stop about which the rules cannot decide."""
+    """Say whether the text has a full stop that the rules cannot judge."""
     return any(verdict is None for _, verdict in judge_ends(text, frozenset()))
 
 
 def judge_ends(text: str, model: frozenset[int]) -> Iterator[tuple[int, bool | None]]:
-    """Yield every place where a sentence may end, and whether one does; None if nobody can tell."""
+    """Yield every place where a sentence may end, and whether it ends there; None if neither the rules nor the model
+    decide."""
     start = end = quotes = 0
     lowered = text.islower()
     for match in _END.finditer(text):
@@ -163,9 +166,10 @@ def judge_ends(text: str, model: frozenset[int]) -> Iterator[tuple[int, bool | N
 
 
 def ends_sentence(text: str, mark: int, after: int, start: int = 0, lowered: bool = False) -> bool | None:
-    """Say whether the stop at `mark` ends the sentence that begins at `start`; None if the rules cannot tell.
+    """Say whether the stop at `mark` ends the sentence that begins at `start`; return None if the rules cannot tell.
 
-    The text after it begins at `after`, and its lower case means nothing if the whole text is `lowered`."""
+    The following text begins at `after`; its lower case is ignored if the whole text is `lowered`.
+    """
     first = text[after : after + 1]
     if not first:
         return True
@@ -182,7 +186,8 @@ def ends_sentence(text: str, mark: int, after: int, start: int = 0, lowered: boo
 
 
 def _goes_on(text: str, at: int) -> bool:
-    """Say whether the text at `at` goes on in a sentence, by its first letter; `(a)` and `iPhone` do not."""
+    """Say whether the first letter of the text at `at` shows that a sentence continues. `(a)` and `iPhone` do not show
+    it."""
     if _ENUMERATOR.match(text, at):
         return False
     at = _OPENERS.match(text, at).end()  # type: ignore[union-attr]
@@ -190,10 +195,12 @@ def _goes_on(text: str, at: int) -> bool:
 
 
 def _between_plain_words(text: str, mark: int, after: int, start: int) -> bool:
-    """Say whether a stop is between two words of lower-case letters, the first no known abbreviation or Roman number.
+    """Say whether a stop is between two words of lower-case letters, and the first word is not a known abbreviation or
+    Roman number.
 
-    Most stops in parts of addresses (`openreview. net/forum`) and after a space (`10 ft . apart`) end no sentence, so
-    they are left out."""
+    Most stops in parts of addresses (`openreview. net/forum`) and after a space (`10 ft . apart`) do not end a
+    sentence, so they are excluded.
+    """
     following = _BARE_WORD.match(text, after) if _PLAIN_STOP.fullmatch(text, mark, after) else None
     found = _BARE_WORD_BEFORE.search(text, max(start, mark - _LONGEST_WORD), mark) if following else None
     if not following or not found or not (found.group(1) + following.group()).islower():
@@ -203,7 +210,8 @@ def _between_plain_words(text: str, mark: int, after: int, start: int) -> bool:
 
 
 def _word_ends(text: str, at: int, mark: int, after: int, start: int, lowered: bool) -> bool | None:
-    """Say whether a sentence ends with the word at `at`, by the kind of abbreviation or number that it is, if any."""
+    """Say whether a sentence ends with the word at `at`, judged by its kind of abbreviation or number; return None if
+    unknown."""
     word = text[at:mark].replace(" ", "").replace("\u00a0", "")
     low = word.casefold()
     begins = at - start < 3 and not text[start:at].strip(" (\t")
@@ -230,17 +238,18 @@ def _word_ends(text: str, at: int, mark: int, after: int, start: int, lowered: b
 
 def _is_abbreviation(word: str) -> bool:
     """Say whether a word has the form of an abbreviation: initials and acronyms with stops, a single letter, and short
-    words of consonants alone (`Pvt`, `вул`)."""
+    words that have only consonants (`Pvt`, `вул`)."""
     return bool(_INITIALS.fullmatch(word)) or (bool(_CONSONANTS.fullmatch(word.lower())) and not word.isupper())
 
 
 def _numbers(word: str) -> bool:
-    """Say whether a word is a number, or a letter or Roman number in the place of one."""
+    """Say whether a word is a number, or a letter or Roman number used as a number."""
     return any(map(str.isdigit, word)) or bool(_NUMBER.fullmatch(word))
 
 
 def _measures(text: str, at: int) -> bool:
-    """Say whether a number or a unit (`5 мг/кг`) precedes a unit. A postal code (`01001 м. Київ`) does not count."""
+    """Say whether a number or another unit comes before a unit, as in `5 мг/кг`. A postal code (`01001 м. Київ`) does
+    not count."""
     before = text[max(0, at - 8) : at].rstrip()
     if before[-1:] in ("/", "°", "%"):
         return True
@@ -260,13 +269,13 @@ def _german_ordinal(text: str, at: int, mark: int, after: int) -> bool:
 
 
 def continues(before: str, after: str) -> bool:
-    """Say whether a block goes on in the middle of the sentence that the block before it left open."""
+    """Say whether a block continues an unfinished sentence of the block before it."""
     return after[:1].islower() and bool(_OPEN_END.search(before))
 
 
 def joins(text: str, at: int) -> bool:
-    """Say whether the characters on both sides of a place are one to a reader: a letter and its marks, an emoji and its
-    modifiers."""
+    """Say whether a reader sees the characters on both sides of a position as one: a letter and its accents, or an
+    emoji and its modifiers."""
     before, after = text[at - 1], text[at]
     if before.isascii() and after.isascii():
         return False
@@ -275,7 +284,7 @@ def joins(text: str, at: int) -> bool:
 
 
 def trimmed_spans(text: str, cuts: Iterable[int]) -> list[tuple[int, int]]:
-    """Return the spans between cuts, without the spaces around them; empty ones are left out."""
+    """Return the spans between cuts without surrounding spaces; leave out empty spans."""
     spans = []
     start = 0
     for end in [*cuts, len(text)]:
@@ -291,7 +300,7 @@ def trimmed_spans(text: str, cuts: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def cut_points(text: str) -> list[list[int]]:
-    """Return the places where a text may be cut, the best kind first: sentence ends, mild punctuation, spaces."""
+    """Return the places where a text may be cut, best kind first: sentence ends, mild punctuation, spaces."""
     return [
         [end for _, end in sentence_spans(text)],
         [match.end() for match in _MILD.finditer(text)],
@@ -303,7 +312,8 @@ def cut_points(text: str) -> list[list[int]]:
 
 
 def divide(text: str, index: TokenIndex, target: int, ceiling: int) -> list[tuple[int, int]]:
-    """Return spans of even parts of a text, each within the ceiling, that cover all except outer spaces."""
+    """Return spans that divide a text into even parts within the ceiling, and that cover everything except outer
+    spaces."""
     kinds = [*cut_points(text), index.starts]
     spans = []
     start, end = 0, len(text)
@@ -320,7 +330,7 @@ def divide(text: str, index: TokenIndex, target: int, ceiling: int) -> list[tupl
 def _best_cut(
     text: str, kinds: Sequence[Sequence[int]], index: TokenIndex, start: int, goal: float, ceiling: int
 ) -> int:
-    """Return the cut nearest to the goal, of the best kind that has one between half the goal and the ceiling."""
+    """Return the cut nearest to the goal, using the best kind that has a cut between half the goal and the ceiling."""
     first = bisect_left(index.starts, start)
     low = index.starts[first + max(1, int(goal / 2))]
     high = index.starts[first + ceiling] if first + ceiling < len(index.starts) else index.starts[-1]

@@ -1,8 +1,9 @@
-"""The links RELATED_TO after some sentences changed, equal to those that sentence_links.links_over makes.
+"""The links RELATED_TO after some sentences changed; they equal the result of sentence_links.links_over.
 
-The vectors of the changed sentences are in memory, those of all others a piece at a time. A sentence is `asked` for its
-neighbours if it is new, or if it lost one and may have another that was not among its strongest. All others keep their
-links, except where new sentences are nearer. Ids are bytes, so that millions of them are one array.
+The vectors of changed sentences are in memory; all other vectors are read in blocks. A sentence is `asked` (its
+neighbours are computed again) if it is new, or if it lost a neighbour and had more candidates than links. All other
+sentences keep their links, except where new sentences are nearer. Ids are bytes, so that millions of them fit in one
+array.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from pipelines.ports import Vectors
 Ids = NDArray[np.bytes_]
 _Cosines = NDArray[np.float64]
 _LAST = b"\x7f"
-"""A value that sorts after all ids."""
+"""A byte that sorts after all ids."""
 
 
 class LinkColumns(NamedTuple):
-    """Links by source, the strongest of each first, equals by target."""
+    """Links ordered by source, strongest first, ties by target."""
 
     sources: Ids
     targets: Ids
@@ -42,8 +43,8 @@ def places_in(ids: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[np.int64
 
 
 class PreviousLinks:
-    """The links of the last time, at most `most` from a sentence, and which of them still hold: `see` is called with
-    the ids of all sentences that have not changed since."""
+    """The links of the last run, at most `most` for each sentence, and which of them are still valid. Call `see` with
+    the ids of all unchanged sentences."""
 
     def __init__(self, before: LinkColumns, most: int) -> None:
         self._before, self._most = before, most
@@ -55,7 +56,8 @@ class PreviousLinks:
         self._there[at[found]] = True
 
     def held_links(self) -> tuple[LinkColumns, Ids]:
-        """Return the links that hold, and the sentences that had `most` and lost one, whose links are all left out."""
+        """Return the links that are still valid, and the sentences that had `most` links and lost one. All links of the
+        latter are left out."""
         if not len(self._ends):
             return self._before, self._before.sources
         from_known, to_known = (
@@ -69,10 +71,12 @@ class PreviousLinks:
 
 
 class Neighbours:
-    """The strongest links of the asked sentences, of which the first `fresh` are new, and the changes that these make
-    in the links `held`. `compare` is called with all sentences, the asked among them, some at a time.
+    """The strongest links of the asked sentences, of which the first `fresh` are new, and the changes that the new ones
+    make to the kept links (`held`). Call `compare` with blocks that together hold all sentences, including the asked
+    ones.
 
-    vectors: shape (len(ids), d), unit length; rounded in place."""
+    vectors: shape (len(ids), d), unit length; rounded in place.
+    """
 
     def __init__(
         self,
@@ -95,7 +99,7 @@ class Neighbours:
         self._offers: list[LinkColumns] = []
 
     def compare(self, ids: Ids, chunk_ids: Ids, vectors: Vectors) -> None:
-        """Compare the asked sentences with these. vectors: shape (len(ids), d), unit length."""
+        """Compare the asked sentences with these sentences. vectors: shape (len(ids), d), unit length."""
         if not (len(ids) and len(self._ids) and self._most):
             return
         weakest, last = self._weakest(ids)
@@ -123,7 +127,7 @@ class Neighbours:
         return np.asarray(np.maximum(cosines, self._floor) - self._margin, dtype=np.float32)
 
     def _weakest(self, ids: Ids) -> tuple[_Cosines, Ids]:
-        """Return cosine and target of the weakest link of each sentence that has `most` of them; of others the
+        """Return cosine and target of each sentence's weakest link if it has `most` links; otherwise return the
         floor."""
         at, found = places_in(self._sources, ids)
         cosines = np.full(len(ids), self._floor)
@@ -146,7 +150,8 @@ class Neighbours:
         self._targets[lines] = np.take_along_axis(all_targets, best, axis=1)
 
     def _offer(self, sources: Ids, targets: Ids, cosines: _Cosines, weakest: _Cosines, last: Ids) -> None:
-        """Offer new sentences to those that are not asked. cosines: shape (sources, targets); targets ascend."""
+        """Offer new sentences as targets to the sentences that are not asked. cosines: shape (sources, targets);
+        targets ascend."""
         if not len(targets):
             return
         found, chosen = strongest(cosines, self._most)
@@ -174,7 +179,7 @@ class Neighbours:
 
 
 def strongest(cosines: _Cosines, most: int) -> tuple[_Cosines, NDArray[np.int64]]:
-    """Return the `most` largest of each line and their columns, the first of equals first; shape (lines, most)."""
+    """Return the `most` largest values of each row and their columns, ties by column; shape (rows, most)."""
     left, lines = cosines.copy(), np.arange(len(cosines))
     found = np.full((len(cosines), most), NONE)
     chosen = np.zeros((len(cosines), most), dtype=np.int64)
@@ -190,7 +195,7 @@ def _join(parts: Sequence[LinkColumns]) -> LinkColumns:
 
 
 def _strongest_of(links: LinkColumns, most: int) -> LinkColumns:
-    """Return the links in order, at most `most` of a source."""
+    """Return the links in order, with at most `most` for each source."""
     links = links.take(np.lexsort((links.targets, -links.cosines, links.sources)))
     _, ends = _groups(links.sources)
     starts = np.concatenate([[0], ends[:-1]]) if len(ends) else ends

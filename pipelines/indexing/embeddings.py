@@ -1,7 +1,7 @@
-"""Vectors of texts: the text that is embedded, the key of each vector, and when a foreign vector can be believed.
+"""Vectors of texts: the text that is embedded, the key of each vector, and the checks on vectors from other programs.
 
-A text longer than a model's window gets the mean of the vectors of its windows. Rows of files that other programs make
-name a whole text or one window of it.
+A text longer than a model's window gets the mean of the vectors of its windows. A row in a file of another program
+names a whole text or one window of a text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pipelines.records import Chunk
 VERSION = 1
 LEAST_MEAN = 1e-3
 UNIT = 0.01
-"""Most by which the length of a vector may differ from 1."""
+"""Largest allowed difference between the length of a vector and 1."""
 
 
 def embedded_text(chunk: Chunk, summary: str, context: str) -> str:
@@ -31,7 +31,7 @@ def embedded_text(chunk: Chunk, summary: str, context: str) -> str:
 
 
 def own_text_at(chunk: Chunk, summary: str) -> int:
-    """Return where the chunk's own text begins in its embedded text."""
+    """Return the offset at which the chunk's own text begins in its embedded text."""
     return sum(map(len, _lines_before(chunk, summary)))
 
 
@@ -41,30 +41,31 @@ def _lines_before(chunk: Chunk, summary: str) -> list[str]:
 
 
 def headings_outside(header_chain: Sequence[str], text: str, offsets: Sequence[int]) -> Sequence[str]:
-    """Return the header chain of a chunk's own text without a heading that stands inline at its head, so that it is not
-    said twice. The first unit of the text begins at the first offset."""
+    """Return the header chain without a heading that the chunk's own text repeats at its start, so that no heading
+    appears twice. The first unit of the text begins at the first offset."""
     inline = text[: offsets[0]].split("\n") if offsets else []
     return header_chain[:-1] if header_chain and header_chain[-1] in inline else header_chain
 
 
 def with_headings(header_chain: Sequence[str], text: str) -> str:
-    """Return a text after the headings of its chunk."""
+    """Return a text preceded by the headings of its chunk."""
     return "\n".join(part for part in (" › ".join(header_chain), text) if part)
 
 
 def vector_key(text: str, span: tuple[int, int] | None = None) -> str:
-    """Return the key of all that a model's vector is made from: a text, or the tokens of a span of its characters."""
+    """Return the key of a vector, made from the model's whole input: a text, or the tokens of a span of its
+    characters."""
     return text_hash(text) if span is None else fingerprint("span", text, *span)
 
 
 def blended_key(sentence: str, chunk: str) -> str:
-    """Return the key of a blended vector, from the keys of the vectors it is made from."""
+    """Return the key of a blended vector, made from the keys of its sentence's vector and its chunk's vector."""
     return fingerprint("blended", sentence, chunk)
 
 
 def blend(sentences: Vectors, chunks: Vectors) -> Vectors:
-    """Return the unit means of each sentence's vector and its chunk's, both of shape (n, d); the sentence's alone if
-    they are opposite and leave nothing."""
+    """Return the unit means of each sentence's vector and its chunk's, both of shape (n, d). If the two vectors are
+    opposite, return the sentence's vector."""
     mixed = sentences + chunks
     nothing = np.linalg.norm(mixed, axis=1) < LEAST_MEAN
     mixed[nothing] = sentences[nothing]
@@ -78,7 +79,7 @@ def unit(vectors: Vectors) -> Vectors:
 
 
 def uneven_rows(vectors: Vectors) -> list[int]:
-    """Return the rows that are not of unit length, or not finite."""
+    """Return the rows that are not finite or not of unit length."""
     lengths = np.linalg.norm(vectors, axis=1)
     return [int(row) for row in np.flatnonzero(~(np.abs(lengths - 1.0) < UNIT))]
 
@@ -104,13 +105,14 @@ def average_windows(vectors: Vectors, owners: Sequence[int], weights: Sequence[i
 CONTRACT = 1
 """The version of the contract in docs/reference/vectors.md for files of texts and of vectors."""
 FOOTER = "pincite.vectors"
-"""Key of a file's metadata under which it says for which model it was made."""
+"""Metadata key of a Parquet file that names the model for which the file was made."""
 LEAST_COSINE = 0.98
-"""Least cosine between a vector that was made elsewhere and the one that the embedder makes of the same text. Numeric
-types and batches move it by less than a hundredth; another prompt, pooling or model moves it by more."""
+"""Least cosine between a vector from another program and the embedder's vector of the same text. Numeric types and
+batches change the cosine by less than a hundredth; another prompt, pooling or model changes it by more."""
 SAMPLE, MOST_SAMPLE = 16, 256
-"""Least and most texts of one file that are embedded again to compare. If 1 % of the rows are forged, 256 texts have
-one of them with a probability of .92, and 16 with .15; if 10 % are forged, with 1.00 and .81."""
+"""Fewest and most texts of one file that are embedded again for comparison. If 1 % of the rows are forged, a sample of
+256 texts contains one with a probability of 0.92, and a sample of 16 with 0.15. If 10 % are forged, the probabilities
+are 1.00 and 0.81."""
 LEAST_LENGTH = 1e-6
 """Least length of a vector; a shorter one has no direction."""
 _KEY = re.compile(r"([0-9a-f]{32})(?:-([1-9][0-9]{0,3})-([1-9][0-9]{0,3})-([1-9][0-9]{0,5}))?")
@@ -118,8 +120,9 @@ _KEY = re.compile(r"([0-9a-f]{32})(?:-([1-9][0-9]{0,3})-([1-9][0-9]{0,3})-([1-9]
 
 @dataclass(frozen=True, slots=True)
 class RowKey:
-    """The key of a row, which is of a whole text, or of one of the `windows` of a text that is longer than the model's,
-    counted from 1, which counts as `weight` tokens in their mean. `key` is the text's."""
+    """The key of a row: a whole text, or one window of a text that is longer than the model's window. `key` is the
+    key of the text, the window's number counts from 1 to `windows`, and the mean of the windows gives it `weight`
+    tokens."""
 
     key: str
     window: int = 1
@@ -131,7 +134,7 @@ class RowKey:
 
     @classmethod
     def parse(cls, text: str) -> RowKey | None:
-        """Return the key that the text is; None if it is no such key."""
+        """Return the key written in the text, or None if the text is not a key."""
         found = _KEY.fullmatch(text)
         if found is None:
             return None
@@ -142,13 +145,13 @@ class RowKey:
 
 
 def without_direction(vectors: Vectors) -> list[int]:
-    """Return the rows that are not finite, or so short that they point nowhere."""
+    """Return the rows that are not finite, or too short to have a direction."""
     with np.errstate(over="ignore", invalid="ignore"):
         lengths = np.linalg.norm(vectors, axis=1)
     return [int(row) for row in np.flatnonzero(~(np.isfinite(lengths) & (lengths >= LEAST_LENGTH)))]
 
 
 def cosines(first: Vectors, second: Vectors) -> Vectors:
-    """Return the cosines of the rows of both, shape (n,); neither need be of unit length."""
+    """Return the cosines of corresponding rows, shape (n,); the rows need not have unit length."""
     lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
     return np.asarray((first * second).sum(axis=1) / np.maximum(lengths, 1e-12), dtype=np.float32)

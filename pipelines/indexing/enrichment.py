@@ -1,10 +1,10 @@
-"""Texts that a model writes about documents, chunks and figures, and the extracts that replace them without one.
+"""Texts that a model writes about documents, chunks and figures, and the extracts that replace them if no model is set.
 
 Each kind has the prompt that the model reads, the check of its reply, and the rows that are kept. A summary without a
 model is central sentences, spread over the document: centrality is the mean probability of a sentence's content words
 in the document (SumBasic, Nenkova and Vanderwende 2005), with the words of a chosen sentence damped before the next
 choice. A context without a model is title, header chain and the key sentence before. A figure has no replacement; its
-prompt is the picture and its language, nothing else, so that one picture has one description and is bought once.
+prompt holds only the picture and the language, so equal pictures share one description and are paid for once.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ from pipelines.records import (
 
 SUMMARY_VERSION = 2
 LONGEST = 8000
-"""Most characters of one chunk that a prompt shows."""
+"""Most characters of one chunk in a prompt."""
 MARKS = {
     "en": ("[page {}]", "[pages {}–{}]", "[chunks left out here: {}; the middle of the document is missing]"),
     "uk": ("[сторінка {}]", "[сторінки {}–{}]", "[тут пропущено фрагментів: {}; середини документа немає]"),
 }
-"""Marks by the prompt's language: one page, several pages, the chunks left out between the halves of the window."""
+"""Marks in the prompt's language for one page, several pages, and the chunks omitted in the middle of the window."""
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _FEWEST_WORDS, _MOST_WORDS = 4, 40
 
 
 def words_of(text: str) -> list[str]:
-    """Return content words, folded and cut to six letters so that forms of one word count as one."""
+    """Return content words in lower case, cut to six letters so that forms of one word count as the same word."""
     return [word[:6] for word in _WORD.findall(text.casefold())]
 
 
 def window(chunks: int, width: int) -> list[int]:
-    """Return which of a document's chunks a summary reads: all, or the first floor(w/2) and last ceil(w/2)."""
+    """Return the chunks that a summary reads: all, or the first floor(w/2) and the last ceil(w/2)."""
     if chunks <= width:
         return list(range(chunks))
     return [*range(width // 2), *range(chunks - (width - width // 2), chunks)]
@@ -67,8 +67,9 @@ def summary_prompt(
     """Return the prompt for a document's summary; `chunks` are in reading order, `title` is empty if it is only a file
     name.
 
-    It shows own text only, so that nothing is read twice; each chunk under its page and under those of its headings
-    that the chunk before it does not have."""
+    The prompt shows each chunk's own text, without overlap, after its page and after the headings that are new since
+    the chunk before it.
+    """
     chunks = own_text_chunks(chunks)
     *_, left_out = _marks(template)
     gap = width // 2 if len(chunks) > width else None
@@ -86,17 +87,17 @@ def summary_prompt(
 
 
 def is_description(chunk: Chunk) -> bool:
-    """Say whether a model wrote the chunk's text, of a figure."""
+    """Say whether the chunk's text is a model's description of a figure."""
     return DESCRIPTION in chunk.block_types
 
 
 def own_text_chunks(chunks: Sequence[Chunk]) -> list[Chunk]:
-    """Return the chunks of the document's own text; all if it has no such text."""
+    """Return the chunks of the document's own text; return all chunks if no chunk has own text."""
     return [chunk for chunk in chunks if not is_description(chunk)] or list(chunks)
 
 
 def read_text(chunk: Chunk) -> str:
-    """Return the text of a chunk that a prompt shows: its own, of which only an endless table row is cut."""
+    """Return a chunk's own text for a prompt; only an endless table row is cut."""
     return clip(chunk.text, LONGEST)
 
 
@@ -113,7 +114,7 @@ def _page_mark(template: PromptTemplate, chunk: Chunk) -> str:
 
 
 def _new_headings(chunk: Chunk, above: Sequence[str]) -> list[str]:
-    """Return the headings of the chunk that stand neither above the chunk before it nor inline in its own text."""
+    """Return the headings of the chunk that are new since the chunk before it and not inline in its own text."""
     inline = chunk.text[: chunk.offsets[0]].split("\n") if chunk.offsets else []
     return [heading for heading in chunk.header_chain if heading not in above and heading not in inline]
 
@@ -123,7 +124,8 @@ def document_summary(
 ) -> DocumentSummary:
     """Return at most `characters` of the document's own sentences, in reading order.
 
-    `chunk_ids` are in reading order; the sentences of the window are the candidates."""
+    `chunk_ids` are in reading order; candidates are the sentences of the chunks that `window` selects.
+    """
     read = {chunk_ids[item] for item in window(len(chunk_ids), width)}
     candidates = [sentence for sentence in sentences if sentence.chunk_id in read and _is_prose(sentence)]
     chosen = _choose(candidates or [item for item in sentences if item.chunk_id in read], characters)
@@ -163,7 +165,7 @@ CONTEXT_VERSION = 4
 
 def context_window(chunks: int, at: int, width: int) -> tuple[range, range]:
     """Return the neighbours (before, after) of chunk `at` that its prompt shows: floor(w/2) and ceil(w/2), shifted at
-    the document's ends so that there are w of them if the document has as many."""
+    the document's ends so that there are w neighbours if the document is long enough."""
     shown = min(width, chunks - 1)
     start = min(max(at - width // 2, 0), chunks - 1 - shown)
     return range(start, at), range(at + 1, start + shown + 1)
@@ -175,8 +177,9 @@ def context_prompts(
     """Yield the prompt for the context of each chunk of a document, in one pass; `title` is empty if it is only a file
     name.
 
-    The prompts show own texts and headings only: no number, page or count that an edit elsewhere in the document would
-    change, and no neighbour that a model wrote."""
+    The prompts show only own texts and headings. They hold no number or page that an edit elsewhere in the document
+    would change, and no neighbour that a model wrote.
+    """
     own = [chunk for chunk in chunks if not is_description(chunk)]
     shown_title, at = as_data(title), 0
     for chunk in chunks:
@@ -204,8 +207,9 @@ def chunk_contexts(
 ) -> list[ChunkContext]:
     """Return one context for each chunk of one document, in the order of the chunks.
 
-    The key sentence is the one of the chunk before that shares most content words with the chunk, and is not code; a
-    title that is only a file name is left out."""
+    The key sentence is the sentence of the chunk before, code excepted, that shares the most content words with the
+    chunk. A title that is only a file name is left out.
+    """
     by_chunk: Mapping[str, list[Sentence]] = _by_chunk(sentences)
     made = []
     before: list[Sentence] = []
@@ -247,11 +251,11 @@ UNSEEN = "unseen"
 """Method of a figure whose picture cannot be shown to a model; the note says why."""
 
 Said = Reply | NoReply | str
-"""The reply of a model about a picture, or why it was not shown to one."""
+"""A model's reply about a picture, or the reason why the picture was not sent to a model."""
 
 
 def figures_of(elements: Iterable[Element]) -> list[Element]:
-    """Return the figures to describe, in reading order: pictures that have no text of their own."""
+    """Return the figures to describe in reading order: pictures without text."""
     return [
         element
         for element in elements
@@ -264,8 +268,8 @@ def _has_box(element: Element) -> bool:
 
 
 def image_hash_of(figure: Element) -> str:
-    """Return an id of a figure's picture: the hash of its bytes, or of the pages that it is cut out of and its box; its
-    place if a structural map beside another file than a PDF has no hash."""
+    """Return an id of a figure's picture: the hash of its bytes, or of its pages and box. If the file is not a PDF and
+    its structural map has no hash, the id is the figure's place."""
     return figure.metadata.get(IMAGE_HASH) or f"{figure.doc_id}:{figure.index}"
 
 
@@ -278,7 +282,7 @@ def distinct(figures: Iterable[Element]) -> dict[str, Element]:
 
 
 def figure_prompt(template: PromptTemplate, image: bytes, name: str, characters: int = CHARACTERS) -> Prompt:
-    """Return the prompt for a picture: `image` as PNG or JPEG, `name` the hash that tells it from others."""
+    """Return the prompt for a picture: `image` as PNG or JPEG, and `name`, the hash of the picture."""
     system, user = template.render(characters=characters)
     return Prompt(system, user, most_tokens(characters), (image,), (name,))
 
@@ -290,8 +294,8 @@ def figure_descriptions(
     characters: int = CHARACTERS,
     before: Iterable[FigureDescription] = (),
 ) -> list[FigureDescription]:
-    """Return a row for each figure of one document. `said` is by `image_hash_of`; `before` are the document's last rows
-    of this model or of one before it, whose text stands in until a reply is there."""
+    """Return a row for each figure of one document. `said` has replies by `image_hash_of`. `before` holds the
+    document's last rows of this or an earlier model; their text is used until there is a reply."""
     last = {row.image_hash: row for row in before if row.text}
     return [
         _row(figure, index, said[image_hash_of(figure)], model, characters, last)

@@ -1,4 +1,4 @@
-"""The contents of a document's rows in the search tables, and the hash that says when to replace them."""
+"""The rows of a document in the search tables, and the hash that says when to replace them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VERSION = 2
 
 @dataclass(frozen=True, slots=True)
 class DocumentFacts:
-    """The facts known of a document, from its side-car or else from the file itself."""
+    """The facts about a document, from its side-car or else from the file itself."""
 
     title: str
     family: str
@@ -34,7 +34,8 @@ def document_facts(raw: RawDocument, parsed: ParsedDocument) -> DocumentFacts:
     """Return the facts of a document: the side-car wins over the file, and both win over the source's settings.
 
     Documents of one family are versions of one another. The metadata key `family` names the family, else the title
-    does, without the file's name that tells it from others."""
+    without the file's name does.
+    """
     metadata = {**parsed.metadata, **clean_metadata(raw.metadata)}
     alone, bare = f"{raw.source}/{raw.uri}", without_file_name(parsed.title, raw.uri)
     family = metadata.get("family") or (alone if _is_unique(parsed, raw.uri) else _fold(bare))
@@ -50,16 +51,16 @@ def document_facts(raw: RawDocument, parsed: ParsedDocument) -> DocumentFacts:
 
 
 def document_groups(raw: RawDocument, of_the_file: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Return who may find a document: the groups of its side-car, else of the file itself, else of the source's
-    settings. An empty tuple means that the file comes from a stranger, who may not choose its groups, so the source's
-    settings hold."""
+    """Return the groups that may find a document: the groups of its side-car, else of the file itself, else of the
+    source's settings. An empty tuple means that the file's sender is not trusted to choose groups, so the source's
+    settings apply."""
     own = of_the_file if raw.groups is None else raw.groups
     groups = own or raw.source_groups
     return tuple(group if is_principal(group) else clean_text(group) for group in groups)
 
 
 def _is_unique(parsed: ParsedDocument, uri: str) -> bool:
-    """Say whether a title names one document, not its versions: by its file's name, or by that and a kind alone."""
+    """Say whether a title names a single document: it contains the file's name, alone or with a kind of document."""
     bare = without_file_name(parsed.title, uri)
     return parsed.title_is_file_name or (bare != parsed.title and names_a_kind(bare))
 
@@ -69,18 +70,19 @@ def _fold(title: str) -> str:
 
 
 def chunk_terms(chunk: Chunk, title: str) -> list[str]:
-    """Return the terms of the lexical index: of the title, the header chain and the chunk's own text. A head of a table
-    of several columns counts once.
+    """Return the terms of the lexical index: those of the title, the header chain and the chunk's own text.
 
-    Summary, context and overlap stay out: with any of them hybrid search ranked worse on three of four sets."""
+    A column header counts once if its table has several columns. Summary, context and overlap are left out: with any of
+    them, hybrid search ranked worse on three of four test sets.
+    """
     chain = [heading for heading in chunk.header_chain if not begins_title(heading, title)]
     text = _heads_once(chunk.text) if "table-row" in chunk.block_types else chunk.text
     return terms_of("\n".join([title, *chain, text]))
 
 
 def _heads_once(text: str) -> str:
-    """Return a table's text with each head said once. Each row says all heads, `Head: value | Head: value`, so a chunk
-    of ten rows would say them ten times: it would seem to be about them, and be too long to be about its rows."""
+    """Return a table's text with each column header once. Each row repeats all headers, `Head: value | Head: value`; in
+    a chunk of ten rows the headers would outweigh the values in ranking."""
     said: set[str] = set()
     lines = []
     for line in text.splitlines():
@@ -94,14 +96,13 @@ def _heads_once(text: str) -> str:
 
 
 def chunk_term_counts(chunk: Chunk, title: str) -> ChunkTerms:
-    """Return a chunk's terms as the table `chunk_terms` keeps them. They are counted once and stored beside the
-    chunk."""
+    """Return a chunk's terms and their counts, in the form of the table `chunk_terms`."""
     counts = sorted(Counter(chunk_terms(chunk, title)).items())
     terms, numbers = tuple(term for term, _ in counts), tuple(number for _, number in counts)
     return ChunkTerms(chunk.doc_id, chunk.index, chunk.chunk_id, terms, numbers)
 
 
 def row_hash(facts: DocumentFacts, *parts: object) -> str:
-    """Return a hash of all that a document's rows show; rows with an equal hash need no rewrite."""
+    """Return a hash of everything that a document's rows show; if the hash is unchanged, the rows need no rewrite."""
     return fingerprint("rows", VERSION, facts.title, facts.family, str(facts.effective_date), facts.version,
                        facts.groups, facts.metadata, parts)  # fmt: skip

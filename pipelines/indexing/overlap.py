@@ -1,4 +1,5 @@
-"""The overlap of chunks: which chunks repeat the end of the chunk before them, and how much of it.
+"""The overlap of chunks: the choice of chunks that repeat the end of the chunk before them, and the length of the
+repeated text.
 
 Structural neighbours of one document under the same top-level heading overlap if the cosine of their vectors reaches
 the floor. The vectors come from the fast embedder of the chunking settings. The floor is calibrated from the corpus,
@@ -24,9 +25,9 @@ VERSION = 6
 CONDITIONAL, UNCONDITIONAL = "structure", "recursive"
 FALLBACK_FLOOR = 0.55
 """Cosine for vectors of resources/models/embedders/e5_weights.py: the fixed floor that best separates adjacent from
-random pairs over the corpora of benchmarks/overlap.py, which prints how well."""
+random pairs over the corpora of benchmarks/overlap.py, which prints how well it separates them."""
 EVERY = "*"
-"""Key used in place of a language: all languages together, and the floor of a language that was not in the corpus."""
+"""Key that stands for all languages together, and for any language absent from the corpus."""
 FEWEST_PAIRS = 50
 FEWEST_RANDOM = 6
 BY_CHANCE = 0.25
@@ -63,8 +64,9 @@ class Calibration:
 def cosines_of(vectors: Vectors, chunks: Sequence[PackedChunk], seed: int = 0) -> Cosines:
     """Return the cosines of adjacent and of random pairs of chunks.
 
-    `vectors` have shape (len(chunks), d) and unit length. Random pairs are all that are not neighbours, or a sample of
-    them if there are many. Table rows and descriptions of figures are in neither."""
+    `vectors` have shape (len(chunks), d) and unit length. Random pairs are pairs of chunks that are not neighbours,
+    sampled if there are many. Table rows and descriptions of figures are left out.
+    """
     neighbours = [(at, before) for at, before in enumerate(_neighbours_before(chunks)) if before is not None]
     pairs = [(before, at) for at, before in neighbours if may_overlap(chunks[before], chunks[at])]
     before, after = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
@@ -87,9 +89,9 @@ def best_floor(cosines: Cosines) -> float | None:
 
     It maximises Youden's J, the share of adjacent pairs that reach the floor less the share of random ones (Youden
     1950), and takes the higher floor on a tie. Candidates are floors that at most half of the random pairs reach, and
-    at least a twentieth of them or half of the adjacent. With fewer than FEWEST_PAIRS adjacent pairs that maximum is
-    noise. The floor is then the one that a quarter of the random pairs reach, near which the maximum lies in larger
-    corpora."""
+    at least a twentieth of them or half of the adjacent. With fewer than FEWEST_PAIRS adjacent pairs the maximum is
+    noise, so the floor is the one that a quarter of the random pairs reach; in larger corpora the maximum is near it.
+    """
     adjacent, random = cosines.adjacent, cosines.random
     if len(random) < FEWEST_RANDOM:
         return None
@@ -104,12 +106,12 @@ def best_floor(cosines: Cosines) -> float | None:
 
 
 def _three_digits(value: float) -> float:
-    """Round down to three digits, so that a pair counted as reaching the floor still reaches it."""
+    """Round down to three decimals, so that the rounded floor excludes no pair that reached the exact one."""
     return math.floor(value * 1000 + 1e-3) / 1000
 
 
 def calibrations(by_language: Mapping[str, Cosines], wanted: float | None = None) -> dict[str, Calibration]:
-    """Return the calibration of every language and of EVERY; `wanted` is a floor that the settings give."""
+    """Return the calibration of every language and of EVERY; `wanted` is the floor from the settings, if any."""
     pooled = Cosines(
         np.concatenate([np.zeros(0, np.float32), *(item.adjacent for item in by_language.values())]),
         np.concatenate([np.zeros(0, np.float32), *(item.random for item in by_language.values())]),
@@ -146,8 +148,8 @@ def _is_description(chunk: PackedChunk) -> bool:
 
 
 def _neighbours_before(chunks: Sequence[PackedChunk]) -> list[int | None]:
-    """Return for every chunk the index of its neighbour before it in the text of its document, or None. A description
-    of a figure has no neighbour, and does not separate the chunks around it."""
+    """Return for every chunk the index of the chunk before it in its document's text, or None. Descriptions of figures
+    are skipped."""
     found: list[int | None] = []
     last, between = None, 0
     for at, chunk in enumerate(chunks):
@@ -171,10 +173,11 @@ def may_overlap(before: PackedChunk, after: PackedChunk) -> bool:
 def with_overlap(
     chunks: Sequence[PackedChunk], vectors: Vectors, bodies: Mapping[str, str], floor: float, tokens: int
 ) -> list[Chunk]:
-    """Return chunks of any number of documents, in the order given, with overlap between neighbours that are alike.
+    """Return chunks of any number of documents, in the order given, with overlap between similar neighbours.
 
     `vectors` have shape (len(chunks), d) and unit length, `bodies` are by doc_id, and `tokens` is the most to repeat, 0
-    for no overlap."""
+    for no overlap.
+    """
     repeated = [
         before
         if before is not None and may_overlap(chunks[before], chunks[at]) and vectors[before] @ vectors[at] >= floor
@@ -185,14 +188,14 @@ def with_overlap(
 
 
 def with_own_overlap(chunks: Sequence[PackedChunk], bodies: Mapping[str, str], tokens: int) -> list[Chunk]:
-    """Return the chunks of a splitter with an overlap of its own: between all neighbours of a document."""
+    """Return the chunks of a splitter that overlaps all neighbours of a document, whatever their similarity."""
     return _chunks(chunks, _neighbours_before(chunks), bodies, tokens)
 
 
 def _chunks(
     chunks: Sequence[PackedChunk], repeated: Sequence[int | None], bodies: Mapping[str, str], tokens: int
 ) -> list[Chunk]:
-    """Return chunks with overlap; `repeated` holds for every chunk the index of the chunk whose end it repeats, or
+    """Return chunks with overlap; `repeated` has for every chunk the index of the chunk whose end it repeats, or
     None."""
     done = []
     for chunk, before in zip(chunks, repeated, strict=True):
@@ -204,10 +207,11 @@ def _chunks(
 
 
 def tail(chunk: PackedChunk, body: str, tokens: int) -> Span | None:
-    """Return the last `tokens` of a chunk's unbroken end, from the start of a sentence, else of a word.
+    """Return the last `tokens` of a chunk's text, from the start of a sentence or else of a word.
 
-    The end is broken if the body has text between two spans that does not belong to the chunk, such as a heading.
-    Return None if a single word is longer."""
+    Only the part after the last gap is used, where other text of the body, such as a heading, lies between two spans of
+    the chunk. Return None if a single word is longer.
+    """
     start, end = chunk.spans[-1].start, chunk.spans[-1].end
     for span in reversed(chunk.spans[:-1]):
         if body[span.end : start].strip():
@@ -222,7 +226,7 @@ def tail(chunk: PackedChunk, body: str, tokens: int) -> Span | None:
 
 
 def _starts(text: str, tokens: int) -> Iterator[int]:
-    """Yield where the last `tokens` of a text may begin, the best first: at sentences, then at words."""
+    """Yield the offsets at which the last `tokens` of a text may begin, best first: at sentences, then at words."""
     index = TokenIndex(text)
     earliest = index.starts[-tokens] if len(index.starts) > tokens else 0
     yield from (left for left, _ in sentence_spans(text) if left >= earliest)

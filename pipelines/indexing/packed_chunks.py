@@ -1,8 +1,7 @@
-"""Which structural chunks a splitter puts into one chunk, and the records made of them.
+"""The splitters, which group structural chunks into packed chunks, and the records of packed chunks.
 
-A splitter only groups pieces into chunks. Headings are never pieces. A table row is never cut here, since rows over the
-ceiling come in parts (table_rows.py). All other text is cut only between words, except a word that is too long by
-itself.
+A splitter only groups pieces into chunks. Headings are never pieces. A table row is never cut here, since table_rows.py
+already divides rows over the ceiling. All other text is cut only between words, except inside a word that is too long.
 
 - structure: neighbours of one section up to the target, never across a heading;
 - sentences: whole sentences up to the target, across blocks and headings;
@@ -11,17 +10,17 @@ itself.
 - recursive: a text, headings included, is cut at every separator of the coarsest kind (paragraphs, then lines,
   sentences, words); a part that is still too long is cut by the next kind, and neighbours of one kind are merged up to
   the target;
-- cluster: chunks within which small pieces are most alike (Smith and Troynikov, "Evaluating Chunking Strategies for
-  Retrieval", 2024). The similarity of every two pieces of one chunk, less the mean over the document, is summed, and
-  dynamic programming finds the cuts with the highest sum. Only pieces that fit one chunk are compared, so the cost is
-  linear. Similarities are whole ten-thousandths, so that the noise of arithmetic moves no cut.
+- cluster: chunks whose small pieces are most similar to each other (Smith and Troynikov, "Evaluating Chunking
+  Strategies for Retrieval", 2024). The similarity of every two pieces of one chunk, minus the mean over the document,
+  is summed, and dynamic programming finds the cuts with the highest sum. Only pieces that fit one chunk are compared,
+  so the cost is linear. Similarities are whole ten-thousandths, so that rounding errors move no cut.
 
-The header chain of a chunk is the part that the chains of all its parts share. The other headings of a part are written
-inline, as lines above it: if a splitter packs across headings, or if a heading has no text of its own. With the
+The header chain of a chunk is the beginning that the chains of all its parts share. The other headings of a part are
+written inline, as lines above it: if a splitter packs across headings, or if a heading has no text of its own. With the
 structure splitter a chunk has one chain, and a heading with one short paragraph, or a clause alone in its section, is
-inline too. Inline headings belong to the text that is shown and embedded; their spans stay their own, so no chunk
-counts them. The description of a figure is a chunk by itself, before the first chunk that begins after the figure. No
-splitter sees it, so the chunks of the text are the same with and without it.
+inline too. Inline headings belong to the text that is shown and embedded; their spans belong to the headings, so no
+chunk counts them. The description of a figure is a chunk by itself, before the first chunk that begins after the
+figure. No splitter sees it, so the chunks of the text are the same with and without it.
 """
 
 from __future__ import annotations
@@ -95,11 +94,12 @@ class SplitTask:
 
 
 Splitter = Callable[[SplitTask], Iterable[Sequence[UnitSpan]]]
-"""Function that yields the pieces of each chunk, in reading order. Together they hold each unit of the body once."""
+"""A function that yields the pieces of each chunk in reading order. Together the pieces hold each unit of the body
+once."""
 
 
 def separator(before: StructuralChunk, after: StructuralChunk) -> str:
-    """Return the text between two units of a chunk: rows and list items follow each other as lines."""
+    """Return the text between two units of a chunk: a line break between rows or list items."""
     tight = after.block_type in _TIGHT and before.block_type == after.block_type
     return "\n" if tight or before.block_type == HEADING else "\n\n"
 
@@ -108,8 +108,8 @@ def separator(before: StructuralChunk, after: StructuralChunk) -> str:
 
 
 def sentences(units: Sequence[StructuralChunk]) -> Iterator[list[UnitSpan]]:
-    """Yield the sentences of a document in reading order, rows and code whole. A sentence is a list of pieces: it may
-    go on in the next block if that block is on another page."""
+    """Yield the sentences of a document in reading order, with rows and code whole. A sentence is a list of pieces,
+    since it may continue in a block of the next page."""
     open_sentence: list[UnitSpan] = []
     for unit in units:
         if unit.block_type == HEADING:
@@ -126,8 +126,8 @@ def sentences(units: Sequence[StructuralChunk]) -> Iterator[list[UnitSpan]]:
 
 
 def runs_on(before: StructuralChunk, after: StructuralChunk) -> bool:
-    """Say whether prose of the next page goes on with the sentence that prose of this page left open. One item of a
-    list does not go on with another."""
+    """Say whether prose at the start of a page continues an unfinished sentence of the page before. A list item never
+    continues another."""
     kinds = (before.block_type, after.block_type)
     return (
         _PROSE.issuperset(kinds)
@@ -154,7 +154,7 @@ def split_by_structure(task: SplitTask) -> Iterator[list[UnitSpan]]:
 
 
 def bare_headings(units: Sequence[StructuralChunk], unit: StructuralChunk) -> list[StructuralChunk]:
-    """Return the headings right above a unit that have no text of their own. They are written above it."""
+    """Return the headings right above a unit that have no text of their own, to be written above the unit."""
     first = unit.index
     while first and units[first - 1].block_type == HEADING:
         first -= 1
@@ -162,7 +162,8 @@ def bare_headings(units: Sequence[StructuralChunk], unit: StructuralChunk) -> li
 
 
 def _groups(units: Sequence[StructuralChunk]) -> Iterator[list[StructuralChunk]]:
-    """Yield runs of body units that may share a chunk: one section, one chain, no heading between."""
+    """Yield runs of body units that may share a chunk: they have one section and one chain, and no heading is between
+    them."""
     keys = groupby(units, key=lambda unit: (unit.section_id, unit.header_chain, unit.block_type == HEADING))
     for (_, _, is_heading), members in keys:
         if not is_heading:
@@ -178,8 +179,8 @@ def divide_unit(unit: StructuralChunk, target: int, ceiling: int) -> list[UnitSp
 
 def _pack(pieces: Sequence[UnitSpan], target: int, ceiling: int, lines: int) -> list[list[UnitSpan]]:
     """Pack greedily up to the target. A short rest, or the rest of a sentence from the page before, joins the chunk
-    before it if the ceiling allows. The ceiling also holds what is written above a pack: `lines` tokens of headings
-    above the first, and the corner of a table."""
+    before it if the ceiling allows. The ceiling includes text written above a pack: headings (`lines` tokens above the
+    first pack) and the corner of a table."""
     packs: list[list[UnitSpan]] = []
     totals: list[int] = []
     rooms: list[int] = []
@@ -275,7 +276,7 @@ def _page(piece: UnitSpan, task: SplitTask) -> int | None:
 
 _LINE = re.compile(r"\n")
 _MOST_MARKS = 32
-"""Combining marks between two cuts at characters. No letter has this many, and a text of marks alone must be cut
+"""Most combining marks between two cuts at characters. No letter has this many, and a text of marks alone must be cut
 too."""
 
 
@@ -288,7 +289,7 @@ def split_recursively(task: SplitTask) -> Iterator[list[UnitSpan]]:
 
 
 class Stream:
-    """A document's units as one text: headings among them, rows as they are written out."""
+    """A document's units joined into one text, including headings and rows as text."""
 
     def __init__(self, units: Sequence[StructuralChunk]) -> None:
         self.units, self.starts = units, [0] if units else []
@@ -300,7 +301,7 @@ class Stream:
         self.index = TokenIndex(self.text)
 
     def pieces(self, start: int, end: int) -> list[UnitSpan]:
-        """Return the stretches of body units within a span."""
+        """Return the parts of body units within a span."""
         found = []
         for position in range(bisect_right(self.starts, start) - 1, bisect_left(self.starts, end)):
             unit, at = self.units[position], self.starts[position]
@@ -315,7 +316,7 @@ class Stream:
         return [span for span in spans if self.index.count(*span)]
 
     def _spans(self, cuts: Sequence[Sequence[int]], start: int, end: int, size: int) -> Iterator[tuple[int, int]]:
-        """Yield spans, some of them empty. The recursion is at most as deep as there are kinds of cuts."""
+        """Yield spans, some of them empty. The recursion depth is at most the number of kinds of cuts."""
         if not cuts or self.index.count(start, end) <= size:
             yield start, end
             return
@@ -332,8 +333,8 @@ class Stream:
         yield merged, end
 
     def _cuts(self, size: int) -> list[list[int]]:
-        """Return the places to cut by kind: paragraphs, lines, sentence ends, spaces, characters. A unit is cut inside
-        only if it is too long."""
+        """Return the places to cut by kind: paragraphs, lines, sentence ends, spaces, characters. Only a unit that is
+        too long is cut inside."""
         lines = self.starts[1:]
         blocks: list[int] = []
         sentences: list[int] = []
@@ -370,7 +371,9 @@ _SCALE = 10_000
 
 def split_by_cluster(task: SplitTask) -> Iterator[list[UnitSpan]]:
     if task.embed is None:
-        raise ModelError("chunking.strategy cluster needs the fast embedder of the chunking settings", "model")
+        raise ModelError(
+            "chunking.strategy cluster needs the fast embedder of the chunking settings; pass it as `embed`", "model"
+        )
     stream = Stream(task.units)
     spans = stream.spans(min(PIECE_TOKENS, task.target))
     if not spans:
@@ -385,8 +388,8 @@ def split_by_cluster(task: SplitTask) -> Iterator[list[UnitSpan]]:
 
 def segments(vectors: Vectors, sizes: list[int], most: int) -> list[tuple[int, int]]:
     """Return the first and last piece of every chunk. `vectors` have shape (n, d) and unit length, `sizes` are tokens
-    of the pieces, and `most` is the tokens of a chunk, which a single piece may exceed. On equal sums the longer last
-    chunk wins."""
+    of the pieces, and `most` is the tokens of a chunk, which a single piece may exceed. If sums are equal, the longer
+    last chunk is chosen."""
     reach = _reach(sizes, most)
     alike = _cumulate(vectors, max(at - first for at, first in enumerate(reach)) + 1)
     best = [0] * (len(sizes) + 1)
@@ -421,7 +424,7 @@ def _reach(sizes: list[int], most: int) -> list[int]:
 
 def _cumulate(vectors: Vectors, band: int) -> NDArray[np.int64]:
     """Return an array of shape (n, band). Its value at [i, j] is the sum of the similarities of piece i with the j
-    pieces after it, each less the document's mean."""
+    pieces after it, each minus the document's mean."""
     count = len(vectors)
     vectors = np.asarray(vectors, dtype=np.float64)
     total = vectors.sum(axis=0)
@@ -521,7 +524,7 @@ class _Maker:
         )
 
     def _text(self, parts: Sequence[UnitSpan], chain: tuple[str, ...]) -> tuple[str, tuple[int, ...]]:
-        """Return the text of a chunk, and where each part begins in it."""
+        """Return the text of a chunk, and the offset of each part in it."""
         if parts[0].unit.block_type == DESCRIPTION:
             return parts[0].text, (0,)
         written: list[str] = []
@@ -544,8 +547,8 @@ class _Maker:
         return "".join(written), tuple(offsets)
 
     def _inline(self, part: UnitSpan, before: UnitSpan | None, chain: tuple[str, ...]) -> list[str]:
-        """Return the lines above a part: headings without text of their own, then the headings of its chain that
-        neither the chunk's chain nor the part before it has said. Rows that continue a table also get the text over
+        """Return the lines above a part: headings without text of their own, then the headings of its chain that are
+        neither in the chunk's chain nor above the part before it. Rows that continue a table also get the text over
         their labels."""
         own = part.unit.header_chain
         said = before.unit.header_chain if before else chain
@@ -555,13 +558,13 @@ class _Maker:
         return lines if before or not part.unit.corner else [*lines, part.unit.corner]
 
     def _headings_below(self, part: UnitSpan) -> list[str]:
-        """Return the headings that end a document, below its last part."""
+        """Return the headings at the end of a document, which have no text below them."""
         if part.unit.index != self.last or part.end != len(part.unit.text):
             return []
         return [unit.text for unit in self.task.units[self.last + 1 :]]
 
     def _lone_heading(self, unit: StructuralChunk) -> list[str]:
-        """Return the heading right above a unit if its section holds only this one short paragraph or clause."""
+        """Return the heading right above a unit if its section contains only one short paragraph or clause."""
         units, at = self.task.units, unit.index
         if unit.block_type not in ("paragraph", "clause") or unit.tokens > SHORT_PARAGRAPH:
             return []
@@ -582,7 +585,7 @@ def _section(unit: StructuralChunk) -> tuple[str, tuple[str, ...]]:
 
 
 def _merge(pieces: Sequence[UnitSpan]) -> Iterator[UnitSpan]:
-    """Yield pieces of one unit that follow each other as one piece."""
+    """Yield pieces, with consecutive pieces of one unit joined."""
     held = pieces[0]
     for piece in pieces[1:]:
         if piece.unit is held.unit and not held.unit.text[held.end : piece.start].strip():
@@ -603,8 +606,8 @@ def _shared_beginning(chains: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def _span(part: UnitSpan) -> Span:
-    """Return the place of a part in the body. The text of a row or a description is not the body's text, so only the
-    whole unit has a place."""
+    """Return the place of a part in the body. The text of a row or description differs from the body's, so its place is
+    the place of the whole unit."""
     unit = part.unit
     if unit.block_type in (ROW, DESCRIPTION):
         return unit.span

@@ -1,4 +1,4 @@
-"""Where a span of the body lies in the source: its pages, boxes and locators."""
+"""The place of a span of the body in the source: its pages, boxes and locators."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from pipelines.records import Box, Element, Place, Span
 
 NARROWEST = 0.2
-"""Width of a character of the most condensed type, in heights of its line."""
+"""Least width of a character in a condensed typeface, as a share of its line's height."""
 
 
 def touching(places: Sequence[Place], span: Span) -> Sequence[Place]:
-    """Return the places that share characters with a span. Places of an element follow one another."""
+    """Return the places that overlap a span; the places of an element are in order."""
     first = bisect_right(places, span.start, key=lambda place: place.end)
     return places[first : bisect_left(places, span.end, first, key=lambda place: place.start)]
 
@@ -29,7 +29,7 @@ def union(boxes: Sequence[Box]) -> Box:
 
 
 def boxes_of(places: Sequence[Place], spans: Iterable[Span]) -> tuple[Box, ...]:
-    """Return one box for every page that each span lies on, in the order of the spans."""
+    """Return one box for every page that a span touches, in the order of the spans."""
     found: list[Box] = []
     for span in spans:
         pages: dict[int, list[Box]] = {}
@@ -41,9 +41,9 @@ def boxes_of(places: Sequence[Place], spans: Iterable[Span]) -> tuple[Box, ...]:
 
 
 def line_boxes(places: Sequence[Place], span: Span) -> tuple[Box, ...]:
-    """Return the boxes of the lines that a span touches. The first and last line are cut at their stops exactly, else
-    in proportion to the characters between the stops on both sides. A box that does not hold exactly one line of
-    upright text is not cut."""
+    """Return the boxes of the lines that a span touches. The first and last box are cut at the known x positions of
+    characters (stops), or in proportion between them. A box that does not hold exactly one line of upright text is not
+    cut."""
     cut = []
     for place in touching(places, span):
         if place.box is None:
@@ -58,14 +58,14 @@ def line_boxes(places: Sequence[Place], span: Span) -> tuple[Box, ...]:
 
 
 def _is_one_line(place: Place) -> bool:
-    """Say whether the characters fill the box like one line of upright text. Two lines in it, or a turned line, leave
-    each character a width far under its height."""
+    """Say whether the box holds exactly one line of upright text. With two lines, or a rotated line, the width of a
+    character is far below its height."""
     box = place.box
     return box is not None and box.x1 - box.x0 >= NARROWEST * (box.y1 - box.y0) * (place.end - place.start)
 
 
 def _x_at(place: Place, box: Box, at: int, ending: bool) -> float:
-    """Return the x at which the character that begins (or ends) at an offset of the place's text does so."""
+    """Return the x position at which the character at an offset begins, or where it ends if `ending`."""
     before, x_before = 0, box.x0
     last = box.x1
     for stop in place.stops:
@@ -87,7 +87,8 @@ def _interpolate(at: int, before: int, x_before: float, after: int, x_after: flo
 
 
 def pages_of(element: Element, span: Span) -> tuple[int | None, int | None]:
-    """Return the first and last page of a span of an element, or the element's own if its lines have no boxes."""
+    """Return the first and last page of a span of an element, or the pages of the whole element if its lines have no
+    boxes."""
     pages = [place.box.page for place in touching(element.places, span) if place.box]
     if pages:
         return min(pages), max(pages)

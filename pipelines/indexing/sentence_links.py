@@ -1,15 +1,15 @@
-"""Which sentences of different chunks are linked as RELATED_TO: sparse nearest neighbours.
+"""The links RELATED_TO between sentences of different chunks: sparse nearest neighbours.
 
 Links are directed, at most k from a sentence, with ties broken by id. The cosine of a link is computed from vectors on
 a grid so coarse that every sum of their products is exact in double precision, in any order. Products in single
-precision only choose the pairs worth computing exactly. Up to EXACT_PAIRS the result depends on ids, chunks and vectors
-alone, never on how the products were divided or which run compared which pairs.
+precision only choose the pairs to compute exactly. Up to EXACT_PAIRS pairs the result depends only on ids, chunks and
+vectors, never on how the work was divided among blocks and runs.
 
-Above EXACT_PAIRS one row stands for many equal ones, and each sentence is compared with those of the cells whose
-centres it is nearest to (an inverted file: Sivic and Zisserman, Video Google, 2003; Jegou et al., Product quantization
-for nearest neighbor search, 2011, section IV). Some links are not found; docs/measured/sentences.md says how many. The
-time then no longer grows with the square. Centres begin at sentences at even distances in the order given, so nothing
-depends on chance. Vectors are read several times, some at a time, so that memory stays bounded.
+Above EXACT_PAIRS one row represents many equal rows, and each sentence is compared with the sentences of the cells with
+the nearest centres (an inverted file: Sivic and Zisserman, Video Google, 2003; Jegou et al., Product quantization for
+nearest neighbor search, 2011, section IV). Some links are not found; docs/measured/sentences.md says how many. The time
+then grows more slowly than the square of the number of sentences. Initial centres are sentences at even distances in
+the given order, so the result has no randomness. Vectors are read several times in blocks, to bound memory.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from pipelines.settings.base import SentenceSettings
 
 
 CELL = 250
-"""Sentences in a cell, on average. Cells are larger if there are very many sentences: otherwise finding the nearest
-cells would cost more than comparing the sentences in them."""
+"""Average number of sentences in a cell. Cells are larger if there are very many sentences: otherwise finding the
+nearest cells would cost more than comparing the sentences in them."""
 PROBES = 24
-"""Cells that a sentence is compared with."""
+"""Number of cells with which a sentence is compared."""
 SAMPLE, ROUNDS = 32, 5
 """Sentences sampled for each centre, and times that a centre is moved to their mean (Lloyd's algorithm)."""
 MANY = 8
-"""Equal vectors that are all compared; if there are more, a few stand for all."""
+"""Equal vectors up to which all are compared; above this number a few represent all."""
 _BLOCK = 1 << 11
 
 _Places = NDArray[np.int64]
 Read = Callable[[], Iterable[tuple[_Places, Vectors]]]
-"""Function that reads all rows once, some at a time: their places, ascending, and the rows, shape (places, d), unit
+"""A function that reads all rows once in blocks: their places, ascending, and the rows, shape (places, d), unit
 length."""
 
 
 class Cells(NamedTuple):
-    """The cells of near rows. `nearest` has shape (n, probes): the cells that each row is compared with, its own first,
-    -1 if the row is left out. `inside` holds the places of the rows of each cell, ascending. `dimension` is the length
-    of a row."""
+    """The cells of rows that are near each other. `nearest` has shape (n, probes): the cells that each row is compared
+    with, its own first, or -1 if the row is left out. `inside` holds the places of the rows of each cell, ascending.
+    `dimension` is the length of a row."""
 
     nearest: NDArray[np.int32]
     inside: list[_Places]
@@ -56,9 +56,9 @@ class Cells(NamedTuple):
 
 
 class Equal(NamedTuple):
-    """The places of rows that are compared, `kept`, and of rows that are not, `dropped`. For each dropped row `like` is
-    the place of an equal row of the same chunk, which has the same targets. If `like` is -1, the row's targets are
-    `first`, its first equals, which are all in other chunks."""
+    """The places of compared rows (`kept`) and of rows that equal others (`dropped`). For each dropped row, `like` is
+    the place of an equal row of the same chunk, with the same targets. If `like` is -1, the row's targets are `first`:
+    its first equal rows, all of them in other chunks."""
 
     kept: _Places
     dropped: _Places
@@ -67,15 +67,15 @@ class Equal(NamedTuple):
 
 
 def in_memory(rows: Vectors) -> Read:
-    """Return a reader of rows that are held in memory."""
+    """Return a function that reads rows from memory."""
     return lambda: ((np.arange(at, min(at + _BLOCK, len(rows))), rows[at : at + _BLOCK])
                     for at in range(0, len(rows), _BLOCK))  # fmt: skip
 
 
 def equal_rows(read: Read, chunks: _Places, most: int) -> Equal:
-    """Return which rows are enough to find `most` targets of every sentence. From equal rows it keeps the first `most`
-    of each of the first `most` + 1 chunks. Whatever the chunk of a sentence, its first equals in other chunks are among
-    these."""
+    """Return which rows are enough to find `most` targets of every sentence. Among equal rows, the first `most` of each
+    of the first `most` + 1 chunks are kept. For a sentence of any chunk, its first equal rows in other chunks are then
+    among the kept rows."""
     kept = np.ones(len(chunks), dtype=bool)
     dropped: list[int] = []
     like: list[int] = []
@@ -100,9 +100,10 @@ def equal_rows(read: Read, chunks: _Places, most: int) -> Equal:
 def cells(read: Read, kept: _Places, count: int) -> Cells:
     """Return the cells of the `kept` among `count` rows.
 
-    Comparing the rows in the cells takes n x PROBES x CELL products, and finding the cells about as many again; above a
-    million and a half rows together 2 n x sqrt(n x PROBES). Memory is the size of `nearest`, plus SAMPLE rows a cell
-    while the centres are computed."""
+    Comparing rows within cells takes n x PROBES x CELL products, and finding the cells takes about the same; above 1.5
+    million rows both together take 2 n x sqrt(n x PROBES). Memory is the size of `nearest`, plus SAMPLE rows for each
+    cell while the centres are computed.
+    """
     centres = _centres(read, kept)
     nearest = np.full((count, min(PROBES, len(centres))), -1, dtype=np.int32)
     among = np.zeros(count, dtype=bool)
@@ -129,7 +130,7 @@ def gather(read: Read, wanted: _Places) -> Vectors:
 
 
 def _by_cell(numbers: _Places, count: int) -> list[_Places]:
-    """Return the places of each number."""
+    """Return the places of the rows of each cell."""
     order = np.argsort(numbers, kind="stable")
     return np.split(order, np.searchsorted(numbers[order], np.arange(1, count)))
 
@@ -148,7 +149,7 @@ def _centres(read: Read, kept: _Places) -> Vectors:
 
 
 def _nearest(rows: Vectors, centres: Vectors, most: int) -> _Places:
-    """Return the nearest centres by Euclidean distance, the nearest first, shape (n, most)."""
+    """Return the nearest centres by Euclidean distance, nearest first, shape (n, most)."""
     blocks = [_nearest_of(rows[at : at + _BLOCK], centres, most) for at in range(0, len(rows), _BLOCK)]
     return np.concatenate(blocks)
 
@@ -205,9 +206,9 @@ BLOCK = 1024
 """Rows and columns of one matrix product, to bound its memory."""
 DIGITS = 6
 NONE = -2.0
-"""Value in place of a cosine if there is no link; below every cosine."""
+"""Value that stands for a missing link; it is below every cosine."""
 _GRID = np.float32(2**26)
-"""Steps of the grid in 1. Products of numbers on it are multiples of 2^-52, so doubles hold their sums below 2
+"""Number of grid steps in 1. Products of numbers on the grid are multiples of 2^-52, so doubles hold their sums below 2
 exactly."""
 
 _Ranks = NDArray[np.int64]
@@ -215,7 +216,8 @@ _Cosines = NDArray[np.float64]
 
 
 class SentenceBlock(NamedTuple):
-    """Sentences that are compared at once: their ranks, their chunks' numbers, and their rows on the grid."""
+    """Sentences that are compared in one block: their ranks, the numbers of their chunks, and their rows on the
+    grid."""
 
     ranks: _Ranks
     chunks: NDArray[np.int64]
@@ -235,8 +237,8 @@ def on_grid(rows: Vectors) -> Vectors:
 
 
 def rounding_margin(dimension: int) -> float:
-    """Return the largest error of a sum of products in single precision if one of the two rows is not on the grid yet,
-    plus the rounding of cosines."""
+    """Return the largest error of a single-precision product sum if one row is not yet on the grid, plus the rounding
+    of cosines."""
     return dimension * 2.0**-23 + 10.0**-DIGITS
 
 
@@ -249,7 +251,8 @@ def exact_cosines(sources: Vectors, targets: Vectors, floor: float) -> _Cosines:
 
 
 class Best:
-    """The strongest targets of each sentence so far. A sentence is named by its rank: its place in the order of ids."""
+    """The strongest targets of each sentence so far. Sentences are identified by rank: their place in the order of
+    ids."""
 
     def __init__(self, count: int, most: int, floor: float) -> None:
         self.most, self.floor = most, floor
@@ -259,8 +262,8 @@ class Best:
     def resume(
         self, names: Sequence[str], fresh: NDArray[np.bool_], links: Sequence[SentenceLink]
     ) -> NDArray[np.bool_]:
-        """Take over the links that still hold. Return which known sentences lost a target and may have another one that
-        was not among the strongest: those that had the most links allowed."""
+        """Adopt the links that are still valid. Return the known sentences that had the most links allowed and lost
+        one: they may have further targets."""
         rank_of = {name: rank for rank, name in enumerate(names) if not fresh[rank]}
         had, held = np.zeros(len(names), dtype=np.int64), np.zeros(len(names), dtype=np.int64)
         for link in links:
@@ -276,7 +279,7 @@ class Best:
         return lost
 
     def least(self, sources: _Ranks, first: int) -> _Cosines:
-        """Return the least cosine that could still change each source's targets, by sentences from rank `first` on."""
+        """Return the least cosine that could still change each source's targets; target ranks begin at `first`."""
         weakest, target = self.cosines[sources, -1], self.targets[sources, -1]
         return np.where((weakest >= 1.0) & (target < first), np.inf, np.maximum(weakest, self.floor))
 
@@ -295,7 +298,7 @@ class Best:
         self.targets[sources] = np.take_along_axis(target, best, axis=1)
 
     def stand_for(self, equal: Equal) -> None:
-        """Give each row that was left out the targets of its equal, or its equals as targets."""
+        """Give each dropped row the targets of its equal row, or its equal rows as targets."""
         has = equal.like >= 0
         self.cosines[equal.dropped[has]] = self.cosines[equal.like[has]]
         self.targets[equal.dropped[has]] = self.targets[equal.like[has]]
@@ -309,8 +312,8 @@ class Best:
         return [SentenceLink(names[a], names[b], cosine) for (a, b), cosine in zip(pairs, cosines, strict=True)]
 
     def compare(self, block: SentenceBlock, other: SentenceBlock, mutual: bool) -> None:
-        """Offer the sentences of `other`, whose ranks ascend, to those of `block`, and the other way too if
-        `mutual`."""
+        """Offer the sentences of `other`, whose ranks ascend, to those of `block`; if `mutual`, also offer those of
+        `block` to `other`."""
         similar = block.rows @ other.rows.T
         near = similar >= self._enough(block, other)[:, None]
         if mutual:
@@ -335,16 +338,17 @@ class Best:
 
 
 HELD = 1 << 27
-"""Bytes of vectors to compare with that are held at a time, to bound memory."""
+"""Bytes of vectors held in memory at a time as targets."""
 ASKED = 1 << 14
-"""Sentences that are compared with these at a time: enough that more than a few of them are compared with each cell."""
+"""Sentences that are compared at a time with the held vectors: enough to give each cell more than a few."""
 
 
 def links_near(read: Read, chunks: _Ranks, most: int, floor: float, progress: Progress | None = None) -> Best:
-    """Return the strongest targets of each sentence among those of the cells near it.
+    """Return the strongest targets of each sentence within the cells near it.
 
     Rows of `read` are on the grid, and their places are ranks of sentences by id; `chunks` are numbers of their chunks.
-    The rows are read three to five times, and twice more for every HELD bytes of them."""
+    The rows are read three to five times, plus twice for every HELD bytes.
+    """
     best = Best(len(chunks), most, floor)
     equal = equal_rows(read, chunks, most)
     if not len(equal.kept):
@@ -364,7 +368,7 @@ def links_near(read: Read, chunks: _Ranks, most: int, floor: float, progress: Pr
 
 
 def _groups_of_cells(found: Cells) -> Iterator[tuple[int, int]]:
-    """Yield the first cell of each group whose rows are held together, and the first cell after it."""
+    """Yield (first, end) of each range of cells whose rows are held in memory together."""
     most, first, rows = max(1, HELD // (4 * found.dimension)), 0, 0
     for cell, inside in enumerate(found.inside):
         if cell > first and rows + len(inside) > most:
@@ -375,7 +379,7 @@ def _groups_of_cells(found: Cells) -> Iterator[tuple[int, int]]:
 
 
 def _targets(read: Read, found: Cells, first: int, stop: int, chunks: _Ranks) -> list[SentenceBlock]:
-    """Return the cells of a group, each with its rows together."""
+    """Return the cells of a range, with the rows of each cell together."""
     inside = found.inside[first:stop]
     rows, starts = gather(read, np.concatenate(inside)), np.cumsum([0, *map(len, inside)])
     return [SentenceBlock(own, chunks[own], rows[at : at + len(own)])
@@ -383,7 +387,7 @@ def _targets(read: Read, found: Cells, first: int, stop: int, chunks: _Ranks) ->
 
 
 def _merge(read: Read) -> Iterator[tuple[_Ranks, Vectors]]:
-    """Yield all rows, enough at a time to be worth a product with each cell."""
+    """Yield all rows in blocks large enough that a matrix product with each cell is efficient."""
     held: list[tuple[_Ranks, Vectors]] = []
     for piece in read():
         held.append(piece)
@@ -401,7 +405,7 @@ def _join(pieces: list[tuple[_Ranks, Vectors]]) -> tuple[_Ranks, Vectors]:
 def _ask(
     best: Best, asking: SentenceBlock, nearest: NDArray[np.int32], targets: list[SentenceBlock], first: int
 ) -> None:
-    """Offer the rows of each cell to the rows that are compared with it."""
+    """Offer the rows of each cell to the rows that must be compared with the cell."""
     lines, slots = np.nonzero((nearest >= first) & (nearest < first + len(targets)))
     own = nearest[lines, slots] - first
     order = np.argsort(own, kind="stable")
@@ -420,15 +424,15 @@ def _ask(
 
 VERSION = 3
 STEP = 0.05
-"""Cosine by which the floor is lowered if no pair of sentences reaches it."""
+"""Amount by which the floor is lowered if no pair of sentences reaches it."""
 EXACT_PAIRS = 1_000_000_000
-"""Pairs of sentences to compare, up to which all are compared exactly. Above, the time would grow with the square: each
-sentence, known ones included, is compared only with those near it."""
+"""Number of sentence pairs up to which all pairs are compared exactly. Above it, the time would grow with the square,
+so each sentence is compared only with those near it."""
 
 
 class Links(NamedTuple):
-    """The links by source id, the strongest first. `compared` sentences were compared with all others. `floor` is the
-    cosine that a link had to reach."""
+    """The links by source id, strongest first. `compared` counts the sentences that were compared with all others.
+    `floor` is the least cosine of a link."""
 
     links: list[SentenceLink]
     compared: int
@@ -442,7 +446,7 @@ def floor_for(settings: SentenceSettings, embedder: str) -> float:
 
 
 def lower_floor(floor: float) -> float:
-    """Return the floor to use if no pair of sentences reaches this one."""
+    """Return the floor to use if no pair of sentences reaches the given one."""
     return round(floor - STEP, DIGITS)
 
 
@@ -456,9 +460,10 @@ def sentence_links(
     before: Sequence[SentenceLink] = (),
     known: Collection[str] = frozenset(),
 ) -> Links:
-    """Return the links over the floor; if there are no links, those over a floor that is lower by STEP.
+    """Return the links over the floor; if there are no links, return those over a floor lowered by STEP.
 
-    Parameters are those of `links_over`; `before` is the last result of this function, over either floor."""
+    Parameters are those of `links_over`; `before` is the last result of this function, with either floor.
+    """
     reaching = [link for link in before if link.similarity >= floor]
     found = links_over(floor, ids, chunk_ids, vectors, most, progress, reaching, known)
     if found.links:
@@ -484,9 +489,10 @@ def links_over(
 
     `vectors` have shape (n, d) and unit length; if the ids are in order, they are rounded in place. `before` are all
     links of the last run, and `known` are the ids whose chunk and vector have not changed since: these are compared
-    with the others only. If `known` is empty, all are compared with all, or above EXACT_PAIRS with those near them.
-    Memory beside the vectors is a few BLOCK x BLOCK arrays, and a copy of the vectors if the ids are not in order, or
-    some are known, or many are equal."""
+    only with the others. If `known` is empty, all pairs are compared, or above EXACT_PAIRS only near ones. Memory
+    beside the vectors is a few BLOCK x BLOCK arrays, and a copy of the vectors if the ids are not in order, some are
+    known, or many rows are equal.
+    """
     order = sorted(range(len(ids)), key=lambda item: ids[item])
     names = [ids[item] for item in order]
     best = Best(len(names), most, floor)
@@ -506,14 +512,14 @@ def links_over(
 
 
 def _take(vectors: Vectors, places: NDArray[np.int64]) -> Vectors:
-    """Return the rows at these places; the array itself if they are all of it, in its order."""
+    """Return the rows at these places; return the array itself if the places are all rows in order."""
     return vectors if np.array_equal(places, np.arange(len(vectors))) else vectors[places]
 
 
 def _all_pairs(all_of: SentenceBlock, best: Best, fresh: int, lost: int, progress: Progress | None) -> int:
-    """Offer new sentences, which come first, to all, and all to those that lost a target, which come next, each pair
-    once. Within each of these, and among the rest, the order is by rank. Return how many were compared with all
-    others."""
+    """Compare new sentences, and sentences that lost a target, with all sentences, each pair once. New sentences come
+    first, then those that lost a target, then the rest, each part in order of rank. Return how many sentences were
+    compared with all others."""
     compared, count = fresh + lost, len(all_of.ranks)
     if not best.most:
         return 0

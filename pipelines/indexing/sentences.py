@@ -1,8 +1,8 @@
-"""Which sentences a document has, and which of them its noise rules drop.
+"""The sentences of a document, and the noise rules that drop some of them.
 
-Sentences come from a chunk's own text alone, so text that overlap repeats gives no second sentence. Table rows,
-captions, code, formulas and descriptions of figures have sources of their own; a formula is one sentence with the words
-that introduce it. Sentences hold their neighbours (NEXT and PREVIOUS) and their chunk (PART_OF) as columns.
+Sentences come from a chunk's own text alone, so text repeated by overlap gives no second sentence. Table rows,
+captions, code, formulas and descriptions of figures have their own value of `source`; a formula is one sentence with
+the words that introduce it. Sentences hold their neighbours (NEXT and PREVIOUS) and their chunk (PART_OF) as columns.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ SOURCES = {
     "clause": "paragraph",
 }
 LONGEST_PARAGRAPH = 20_000
-"""Characters of a paragraph that each of its sentences carries whole. A sentence of a longer one carries only its
-chunk's part."""
+"""Most characters of a paragraph that is stored whole with each of its sentences. For a longer one, only the part in
+the sentence's chunk is stored."""
 _WHOLE = frozenset({"table-row", "caption", "formula", "code"})
 _WRITTEN_OUT = frozenset({"table-row", DESCRIPTION})
-"""Block types whose text is not the body's: a stretch of it has the boxes of the whole."""
+"""Block types whose text differs from the body's, so any part of it has the boxes of the whole."""
 _INTRODUCING = frozenset({"paragraph", "list-item", "clause"})
 _COMPLETE = re.compile(r"[.!?…][\"'”’»)\]]*$")
 _FORM_LABEL = re.compile(
@@ -78,7 +78,7 @@ class NoiseRules:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """One unit's text within one chunk, or a formula's together with the paragraph that introduces it."""
+    """The text of one unit within one chunk; for a formula, together with the paragraph that introduces it."""
 
     chunk: Chunk
     unit: StructuralChunk
@@ -142,7 +142,7 @@ def _divide(pieces: Iterable[_Piece], spans: Iterator[Sequence[tuple[int, int]]]
 
 
 def _join_formulas(found: Iterable[_Found]) -> list[_Found]:
-    """Join each formula to the sentence that introduces it: the one before it in its chunk if it has no end mark."""
+    """Join each formula to the sentence before it in its chunk, if that sentence has no end mark."""
     joined: list[_Found] = []
     for piece, start, end in found:
         if piece.unit.block_type == "formula" and joined and _introduces(joined[-1], piece):
@@ -230,7 +230,7 @@ def _sentence(
 
 
 def link_in_order(made: Sequence[Sentence]) -> list[Sentence]:
-    """Return the sentences with NEXT and PREVIOUS in reading order."""
+    """Return the sentences with NEXT and PREVIOUS set in reading order."""
     ids = [None, *(sentence.sentence_id for sentence in made), None]
     return [
         replace(sentence, previous_id=ids[position], next_id=ids[position + 2])

@@ -1,8 +1,8 @@
-"""Which structural chunks a document has: the smallest units with a type, a header chain and a place of their own.
+"""The structural chunks of a document: the smallest units with their own type, header chain and place.
 
-A stack of headings gives every unit its header chain and its section; a table becomes one unit a row (table_rows.py),
-or several if the row is over the ceiling of a chunk. A chain stays short in any document: a heading as long as a
-paragraph counts as a paragraph, and very deep chains lose their middle.
+A stack of headings gives every unit its header chain and its section; each row of a table becomes a unit
+(table_rows.py), or several units if it is over the ceiling of a chunk. Chains stay short in any document: a heading as
+long as a paragraph counts as a paragraph, and very deep chains lose their middle.
 
 Descriptions of figures are units of their own. They come after all others, so that the other units are the same with
 and without them; their spans say where they belong.
@@ -26,13 +26,13 @@ from pipelines.tokens import TokenIndex, count_tokens
 
 VERSION = 5
 CEILING = 512
-"""Tokens above which a table row or a description is divided, if the settings do not say."""
+"""Tokens above which a table row or a description is divided, unless the settings say otherwise."""
 CHAIN_ENDS = 8
-"""Headings kept at the beginning, and at the end, of a deeper chain."""
+"""Number of headings kept at each end of a deep chain."""
 CHAIN_CHARACTERS = 2000
-"""Characters of the headings kept at each of these ends, since every unit repeats its chain."""
+"""Most characters of the headings kept at each end of a chain, since every unit repeats its chain."""
 GENERATED_BY = "generated_by"
-"""Metadata of a unit whose text a model wrote: the model's name."""
+"""Metadata key of a unit whose text a model wrote; its value is the model's name."""
 _OUTSIDE = frozenset({"page_header", "page_footer"})
 _OF_THE_PICTURE = frozenset({ALT, IMAGE, IMAGE_HASH})
 _TYPES = {"list_item": "list-item", "caption": "caption", "code": "code", "formula": "formula"}
@@ -49,14 +49,15 @@ _MEASURE = re.compile(
 
 
 def is_clause(text: str, limit: int) -> bool:
-    """Say whether a text is a short dense statement with a digit: a measure, date or limit, or in key: value form."""
+    """Say whether a text is a short, dense statement: it has a digit (a measure, date or limit), or the form `key:
+    value`."""
     if not any(character.isdigit() for character in text) or count_tokens(text) > limit:
         return False
     return bool(_MEASURE.search(text) or _KEY_VALUE.match(text))
 
 
 def _fitting(headings: Sequence[tuple[int, str]]) -> list[str]:
-    """Return the texts of the first headings that have at most CHAIN_CHARACTERS together, or of the first alone."""
+    """Return the texts of the first headings that together have at most CHAIN_CHARACTERS; at least one heading."""
     lengths = accumulate(len(text) for _, text in headings)
     kept = takewhile(lambda total: total <= CHAIN_CHARACTERS, lengths)
     return [text for _, text in headings[: max(1, sum(1 for _ in kept))]]
@@ -64,7 +65,7 @@ def _fitting(headings: Sequence[tuple[int, str]]) -> list[str]:
 
 @dataclass
 class _Section:
-    """The state of the walk through a document: the stack of headings and the section under it."""
+    """The state of the walk through a document: the stack of headings and the current section."""
 
     doc_id: str
     title: str | None
@@ -103,10 +104,11 @@ def structural_chunks(
     descriptions: Sequence[FigureDescription] = (),
     ceiling: int = CEILING,
 ) -> list[StructuralChunk]:
-    """Return the structural chunks of one document in reading order, headings among them; then those of its figures.
-    Table rows and descriptions of more tokens than the `ceiling` come in parts.
+    """Return the structural chunks of one document in reading order, including headings, then those of its figures.
+    Table rows and descriptions of more tokens than the `ceiling` are divided.
 
-    A document that has only headings gets them as paragraphs, so that none of its text is lost."""
+    A document that has only headings gets them as paragraphs, so that none of its text is lost.
+    """
     body = [element for element in elements if element.kind not in _OUTSIDE]
     text = [element for element in body if element.kind != FIGURE]
     position = -1
@@ -137,7 +139,7 @@ def structural_chunks(
 
 
 def _bare(chunks: Sequence[StructuralChunk], chain: tuple[str, ...]) -> int:
-    """Count the tokens of the last headings that are not in a chain: they are written above the next unit."""
+    """Count the tokens of the last headings that are not in the chain: they will be written above the next unit."""
     last = takewhile(lambda unit: unit.block_type == "heading", reversed(chunks))
     return sum(count_tokens(unit.text) for unit in last if unit.text not in chain)
 
@@ -145,7 +147,7 @@ def _bare(chunks: Sequence[StructuralChunk], chain: tuple[str, ...]) -> int:
 def _figure(
     section: _Section, element: Element, said: FigureDescription | None, ceiling: int
 ) -> Iterable[StructuralChunk]:
-    """Yield the parts of the description of a figure: the extractor's, which is text of the body, else a model's."""
+    """Yield the parts of a figure's description: the extractor's, which is part of the body, or else a model's."""
     own = {key: value for key, value in element.metadata.items() if key not in _OF_THE_PICTURE}
     element = replace(element, metadata=own)
     if element.text:
@@ -168,8 +170,8 @@ def _divide(text: str, ceiling: int) -> list[tuple[int, int]]:
 
 
 def _is_heading(element: Element) -> bool:
-    """Say whether an element is a heading. A longer one is a paragraph: it would be in the chain of every unit below
-    it."""
+    """Say whether an element counts as a heading. A very long one counts as a paragraph, since every unit below would
+    repeat it."""
     return element.kind == "heading" and count_tokens(element.text) <= HEADING_TOKENS
 
 
@@ -180,8 +182,8 @@ def _block_type(element: Element, clause_tokens: int) -> str:
 
 
 def _with_caption(chain: tuple[str, ...], body: Sequence[Element], position: int) -> tuple[str, ...]:
-    """Return the chain of a table's rows: it ends with the caption before the table, else with the one after it. A long
-    caption is cut to its beginning, since it is a unit of its own too."""
+    """Return the chain of a table's rows: it ends with the caption before the table, or else the caption after it. A
+    long caption is shortened, since it is a unit too."""
     for neighbour in (position - 1, position + 1):
         if 0 <= neighbour < len(body) and body[neighbour].kind == "caption":
             return (*chain, first_words(body[neighbour].text))

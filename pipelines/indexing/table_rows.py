@@ -1,12 +1,12 @@
-"""How the rows of a table read as texts, `Head: value | Head: value`, and which heads are said once for all rows.
+"""The texts of table rows, `Head: value | Head: value`, and the headers that appear only once for all rows.
 
-The text over the labels of the rows is often not their name, but says something of the figures: `(in millions)`, `Year
-ended December 31,`. This corner is said by the first row below it, and above the rows of each further chunk. Heads of
-columns under a common head say the common one once a row, in the first of them: `Assets | December 31, 2018: 5 | 2017:
-4`.
+The text over the row labels (the corner) is often not their name, but describes the figures: `(in millions)`, `Year
+ended December 31,`. The first row below the corner includes it, and so do the lines above the rows of each further
+chunk. If columns share a common header, each row has it once, at the first of them: `Assets | December 31, 2018: 5 |
+2017: 4`.
 
-A row over the ceiling is divided between cells, and a cell over it at the ends of sentences. Each part says the row's
-first cell and the heads of its own cells. Its span holds its own cells alone.
+A row over the ceiling is divided between cells, and a cell over the ceiling at the ends of sentences. Each part repeats
+the row's first cell and has the headers of its own cells. Its span covers only its own cells.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ from pipelines.tokens import TokenIndex, count_tokens
 
 
 HEADING_TOKENS = 128
-"""Tokens of a head in full. The first row says all of a longer head, the rows below only its beginning."""
+"""Tokens of a header that every row repeats. Only the first row has all of a longer header; later rows have its
+beginning."""
 HEADS_TOKENS, LEAST_TOKENS = 2048, 8
-"""Tokens of all heads together that each row repeats, and the fewest of each head, since rows times heads have no
+"""Tokens of all headers together that each row repeats, and the fewest of each header, since rows times headers have no
 bound."""
 REACHING_TOKENS = 512
-"""Tokens of all merged cells together that are repeated in each row that they reach down into."""
+"""Most tokens of merged cells that are repeated in each row they extend into."""
 MOST_REACHING = 100
-"""Merged cells that are repeated in one row, since a file may have any number of them."""
+"""Most merged cells that are repeated in one row, since a file may have any number of them."""
 MOST_COLUMNS = 256
-"""Columns that one head counts for, or that one value covers, at most, since a file may claim any span."""
+"""Most columns that one header or value covers, since a file may claim any span."""
 
 _WORDS = re.compile(r"\w+|[$€£¥₴%]")
 _ASIDE = re.compile(r"\(([^()]*)\)")
@@ -47,14 +48,15 @@ _OF_UNITS = frozenset((*_BEFORE_A_UNIT, "of", "us"))
 _PERIODS = frozenset(("year", "years", "month", "months", "quarter", "quarters", "week", "weeks", "period", "periods"))
 
 Head = tuple[str, ...]
-"""The texts over a column, from the top down."""
+"""The texts above a column, from top to bottom."""
 
 
 class Heads:
-    """The names of the columns for the rows from here on, and whether a row has said the text over the labels."""
+    """The column headers for the following rows, and whether a row already has the corner, which is the text above the
+    row labels."""
 
     def __init__(self, rows: Iterable[Sequence[Cell]]) -> None:
-        """Read from a table's data rows whether its first column holds labels."""
+        """Find out from a table's data rows whether its first column holds labels."""
         self._labelled = _has_labels(rows)
         self._headers: dict[int, Head] = {}
         self._names: dict[int, Head] = {}
@@ -63,18 +65,18 @@ class Heads:
         self._said = False
         self._blank = ""
         self.names: Mapping[int, Head] = {}
-        """The names of the columns in the row before; its text began with `lead` and ended with `tail`."""
+        """The names of the columns in the row before. Its text began with `lead` and ended with `tail`."""
         self.lead = self.tail = ""
 
     @property
     def text_over(self) -> str | None:
-        """The text over the labels, if a row has said it already."""
+        """The corner, if a row has already included it."""
         return first_words(_head_text(self._corner)) if self._corner and self._said else None
 
     def enter(self, above: Sequence[Cell], filled: Collection[int]) -> str | None:
-        """Take over further header rows, which are above rows with values in the columns `filled`. A corner that was
-        said already is not said again. The next row says the heads of columns without a value. Return these heads
-        instead if they are longer than HEADING_TOKENS, since they would be most of that row."""
+        """Apply further header rows; the rows below them have values in the columns `filled`. A corner that a row
+        already included is not repeated. The next row includes the headers of empty columns. If those are longer than
+        HEADING_TOKENS they would be most of that row, so they are returned instead."""
         self._headers, self._names = _headers_under(self._headers, above)
         self._cut = set()
         before, self._corner = self._corner, _corner(self._names) if self._labelled else ()
@@ -90,7 +92,7 @@ class Heads:
         return given
 
     def row(self, cells: Sequence[Cell], row: int) -> str:
-        """Return the text of a row. The first row also says the corner, all of a long head, and heads of columns
+        """Return the text of a row. The first row also has the corner, long headers in full, and the headers of columns
         without a value."""
         self.names, self.tail, self.lead, self._blank = self._names, self._blank, "", ""
         if self._corner and not self._said and not any(cell.column == 0 and cell.text.strip() for cell in cells):
@@ -101,7 +103,7 @@ class Heads:
         return text
 
     def _shorten(self, columns: Collection[int]) -> None:
-        """Cut the long names of these columns to their beginning, since a row has said them in full."""
+        """Shorten the long names of these columns to their beginning, since a row already has them in full."""
         most = min(HEADING_TOKENS, max(LEAST_TOKENS, HEADS_TOKENS // max(1, len(self._names))))
         long = {at for at in columns if sum(map(len, self._names.get(at, ()))) > most}
         self._cut |= long
@@ -110,7 +112,7 @@ class Heads:
 
 
 def row_text(cells: Sequence[Cell], heads: Mapping[int, Head], row: int | None = None) -> str:
-    """Return cells with their heads. A cell that reaches down into this row from above is cut to its beginning."""
+    """Return the cells of a row with their headers. A merged cell from a row above is cut to its beginning."""
     said = [cell for cell in cells if cell.text.strip()]
     of = [_head_over(cell, heads) for cell in said]
     # Otherwise a head of one part could be read as under the one before it.
@@ -126,13 +128,13 @@ def row_text(cells: Sequence[Cell], heads: Mapping[int, Head], row: int | None =
 
 
 def reach(cell: Cell) -> int:
-    """Return how many columns a cell covers; a label covers only the first."""
+    """Return how many columns a cell covers; a label covers only the first column."""
     return min(max(1, cell.column_span), MOST_COLUMNS) if cell.column else 1
 
 
 @lru_cache(maxsize=8 * MOST_COLUMNS)
 def first_words(text: str, tokens: int = HEADING_TOKENS) -> str:
-    """Return the first words of a text, at most `tokens` of it."""
+    """Return the first words of a text, up to `tokens` tokens."""
     if len(text) <= tokens:
         return text
     starts = TokenIndex(text[: tokens * 20]).starts
@@ -149,16 +151,15 @@ def _has_labels(rows: Iterable[Sequence[Cell]]) -> bool:
 
 
 def _corner(names: Mapping[int, Head]) -> Head:
-    """Return the parts of the first column's head that no other column has, if one of them says something of
-    figures."""
+    """Return the parts of the first column's header that no other column has, if one of them describes the figures."""
     others = {part for column, head in names.items() if column for part in head}
     own = tuple(part for part in names.get(0, ()) if part not in others)
     return own if others and any(map(_of_figures, own)) else ()
 
 
 def _of_figures(text: str) -> bool:
-    """Say whether a head names a unit or a time, or is unfinished. Any other head may be the name of the labels, which
-    each row must say. A unit counts in parentheses, after `in`, or alone."""
+    """Say whether a header names a unit or a time, or is unfinished. Any other header may be the name of the labels,
+    which each row repeats. A unit counts if it is in parentheses, after `in`, or alone."""
     words = _WORDS.findall(text.casefold())
     return (
         text.rstrip().endswith(",")
@@ -176,7 +177,7 @@ def _names_without(names: dict[int, Head], corner: Head) -> dict[int, Head]:
 
 
 def _headers_under(headers: dict[int, Head], above: Sequence[Cell]) -> tuple[dict[int, Head], dict[int, Head]]:
-    """Return the column headers below further header rows, and the names of the columns there."""
+    """Return the column headers after further header rows, and the names of those columns."""
     *rest, last = above
     found = {**_headers_to_keep(headers, rest), **_column_headers(rest)}
     across = last.column_span >= len(found) and all(cell.row != last.row for cell in rest)
@@ -187,15 +188,15 @@ def _headers_under(headers: dict[int, Head], above: Sequence[Cell]) -> tuple[dic
 
 
 def _headers_to_keep(headers: dict[int, Head], above: Sequence[Cell]) -> dict[int, Head]:
-    """Return the earlier headers that stay when others replace them: a unit or time over the labels. All stay if the
-    new header rows fill a single column."""
+    """Return the earlier headers to keep when new header rows replace them: a unit or time over the labels. All are
+    kept if the new header rows fill a single column."""
     if len({cell.column for cell in above}) < 2:
         return headers
     return {at: head for at, head in headers.items() if at == 0 and any(map(_of_figures, head))}
 
 
 def _column_headers(cells: Sequence[Cell]) -> dict[int, Head]:
-    """Return for every column its header texts from the top down; spanning headers count for all their columns."""
+    """Return for every column its header texts from top to bottom; a spanning header counts for all its columns."""
     columns: dict[int, dict[str, None]] = {}
     last = max((cell.column for cell in cells), default=0)
     for cell in sorted(cells, key=lambda cell: (cell.row, cell.column)):
@@ -207,7 +208,7 @@ def _column_headers(cells: Sequence[Cell]) -> dict[int, Head]:
 
 
 def _head_over(cell: Cell, heads: Mapping[int, Head]) -> Head:
-    """Return the head of a value; if it covers several heads, all of them."""
+    """Return the header of a value; if the value covers several columns, return all their headers."""
     found = dict.fromkeys(heads.get(cell.column + at, ()) for at in range(reach(cell)))
     named = [head for head in found if head]
     return named[0] if len(named) == 1 else (first_words(", ".join(map(_head_text, named))),) if named else ()
@@ -215,8 +216,8 @@ def _head_over(cell: Cell, heads: Mapping[int, Head]) -> Head:
 
 @lru_cache(maxsize=4 * MOST_COLUMNS)
 def _head_text(head: Head) -> str:
-    """Return the parts of a head as one text. A part that was only wrapped goes on with a space; a part under another
-    follows a slash."""
+    """Return the parts of a header as one text. A wrapped part is joined with a space, a part of a lower row with a
+    slash."""
     text = ""
     for part in head:
         between = " " if text.endswith(",") or part[:1].islower() else " / "
@@ -225,7 +226,7 @@ def _head_text(head: Head) -> str:
 
 
 def _common(before: Head, head: Head) -> int:
-    """Return how many leading parts two heads of equal length share; the last part never counts."""
+    """Count the leading parts that two headers of equal length share; the last part never counts."""
     return next((at for at in range(len(head) - 1) if before[at] != head[at]), max(0, len(head) - 1))
 
 
@@ -233,12 +234,12 @@ def _common(before: Head, head: Head) -> int:
 
 
 MOST_HEADED = 1000
-"""Header rows that a table may have; further ones count as data rows."""
+"""Most header rows of a table; further ones count as data rows."""
 
 
 class Row(NamedTuple):
     """A data row. Header rows belong to the span of the first row after them. `corner` is the text over its label if
-    its own text does not say it, at most HEADING_TOKENS of it."""
+    the row's own text lacks it, at most HEADING_TOKENS of it."""
 
     text: str
     span: Span
@@ -247,11 +248,11 @@ class Row(NamedTuple):
 
 
 def table_rows(element: Element, ceiling: int = 0) -> Iterable[Row]:
-    """Yield the rows of a table as texts. A table of headers alone has them as rows. Header rows further down hold for
-    the rows below them: a label across the table joins the column headers, others replace them. A data row of a label
-    alone is a heading within the table and takes no column header, unless no other row under the same headers
-    has a value. The first row has long headers and merged cells in full, later rows only their beginning, since rows
-    times headers have no bound. A row of more tokens than the `ceiling`, if there is one, comes in parts."""
+    """Yield the rows of a table as texts. If a table has only headers, they become its rows. Later header rows apply to
+    the rows below them: a label across the table is added to the column headers, other header rows replace them. A data
+    row that has only a label is a heading within the table and gets no column header, unless no other row under the
+    same headers has a value. The first row has long headers and merged cells in full, later rows only their beginning,
+    since rows times headers have no bound. A row of more than `ceiling` tokens is divided."""
     rows = _grid(element.cells)
     head_rows = dict.fromkeys([row for row, cells in rows.items() if all(cell.header for cell in cells)][:MOST_HEADED])
     head_rows = head_rows if len(head_rows) < len(rows) else {}
@@ -282,7 +283,7 @@ def table_rows(element: Element, ceiling: int = 0) -> Iterable[Row]:
 
 
 def _grid(cells: Sequence[Cell]) -> dict[int, list[Cell]]:
-    """Return the cells of every row from left to right, including those that reach down into it from above."""
+    """Return the cells of every row from left to right, including merged cells of the rows above."""
     rows: dict[int, list[tuple[int, int, Cell]]] = {}
     for at, cell in enumerate(cells):
         rows.setdefault(cell.row, []).append((cell.column, at, cell))
@@ -297,13 +298,13 @@ def _grid(cells: Sequence[Cell]) -> dict[int, list[Cell]]:
 
 
 def _across(cells: Sequence[Cell]) -> bool:
-    """Say whether a row is a label alone: a cell over several columns, or nothing but a cell of the first."""
+    """Say whether a row is only a label: one cell over several columns, or only a cell in the first column."""
     return len(cells) == 1 and (cells[0].column_span > 1 or not cells[0].column)
 
 
 def _filled_columns(rows: Mapping[int, Sequence[Cell]], head_rows: Collection[int]) -> dict[int, set[int]]:
-    """Return for every data row the columns that have a value in it or in another row between the same header rows.
-    Headings within the table do not count."""
+    """Return for every data row the columns that have a value in any row between the same header rows. Headings within
+    the table do not count."""
     found: dict[int, set[int]] = {}
     columns: set[int] = set()
     for row, cells in rows.items():
@@ -321,14 +322,14 @@ def _filled_columns(rows: Mapping[int, Sequence[Cell]], head_rows: Collection[in
 
 
 _SHARE = 6
-"""The share of the ceiling, as a divisor, that each thing which a part of a row repeats may take."""
+"""Divisor of the ceiling: each thing that the parts of a row repeat may have one sixth of it."""
 
 
 def _fitting(
     made: Row, ceiling: int, row: int | None = None, above: Sequence[Cell] = (), heads: Heads | None = None
 ) -> Iterator[Row]:
-    """Yield a row, or its parts if it is over the ceiling. `above` are the header rows in its span. Heads that are too
-    long for each part are rows of their own first."""
+    """Yield a row, or its parts if it is over the ceiling. `above` holds the header rows of its span. Headers that are
+    too long to repeat in each part come first, as separate rows."""
     if not ceiling or _tokens(made.text, made.corner or "", most=ceiling) <= ceiling:
         yield made
         return
@@ -353,7 +354,8 @@ def _short(head: Head, most: int) -> Head:
 
 
 def _tokens(*texts: str, most: int = 0) -> int:
-    """Count the tokens of texts; where they have no more letters than `most`, count those, since no token is empty."""
+    """Count the tokens of texts. If the texts have at most `most` letters, return the number of letters, which is an
+    upper bound."""
     letters = sum(map(len, texts))
     return letters if letters <= most else sum(map(count_tokens, texts))
 
@@ -366,8 +368,8 @@ def _parts(
     around: tuple[str, str] = ("", ""),
     over: str | None = None,
 ) -> Iterator[Row]:
-    """Yield the parts of a row, each within the limit. `around` is said before and after the cells of the first part,
-    and `over` is the corner above the others."""
+    """Yield the parts of a row, each within the limit. `around` is written before and after the cells of the first
+    part; `over` is the corner above the other parts."""
     names = names or {}
     said = [cell for cell in made.cells if cell.text.strip()]
     most = max(LEAST_TOKENS, limit // _SHARE)
@@ -391,8 +393,8 @@ def _parts(
 def _group_cells(
     said: Sequence[Cell], names: Mapping[int, Head], row: int | None, room: int, limit: int, cost: int
 ) -> Iterator[tuple[bool, list[Cell]]]:
-    """Yield the cells of each part, and whether the row's first cell is among them. The first part has `room` tokens,
-    others `limit` without the `cost` of the first cell."""
+    """Yield the cells of each part, and whether the row's first cell is among them. The first part has room for `room`
+    tokens, other parts for `limit` minus the `cost` of the first cell."""
     group: list[Cell] = []
     used, has_first = 0, True
     for cell in said:
@@ -410,7 +412,7 @@ def _group_cells(
 
 
 def _pieces(cell: Cell, most: int) -> Iterator[Cell]:
-    """Yield a cell, or pieces of it that end with a sentence if that is possible."""
+    """Yield a cell, or pieces of it that end with a sentence if possible."""
     if _tokens(cell.text, most=most) <= most:
         yield cell
         return

@@ -1,4 +1,4 @@
-"""Prompts: templates that a person can edit, the document text that goes into them, and an upper estimate of cost.
+"""Prompts: templates that a person can edit, document text made safe for them, and an upper estimate of their cost.
 
 A prompt file is a system text, a line `---`, and a user text. `{name}` is a placeholder, `{{name}}` the literal
 `{name}`; every other brace stays as it is. Placeholders are filled in one pass, so that braces in document text are
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 DEFAULT_LANGUAGE = "en"
 
 Fields = Mapping[str, bool]
-"""Placeholders that a prompt may have; true marks those that it must have."""
+"""Placeholders that a prompt may have; the value is true for those that it must have."""
 
 FIELDS: Mapping[str, Fields] = {
     "summary": {"title": False, "document": True, "characters": False},
@@ -46,7 +46,7 @@ FIELDS: Mapping[str, Fields] = {
 }  # fmt: skip
 
 IN_SYSTEM = frozenset({"characters", "count"})
-"""Placeholders whose values are our own numbers. All others are data, and must be in the user text."""
+"""Placeholders whose values are pincite's own numbers. All others hold data, and must be in the user text."""
 
 TAGS = ("title", "headings", "document", "before", "chunk", "after", "caption", "question", "options", "passages",
         "passage")  # fmt: skip
@@ -116,15 +116,14 @@ def templates_of(name: str, texts: Mapping[str, str]) -> dict[str, PromptTemplat
 
 
 def in_language(templates: Mapping[str, PromptTemplate], language: str) -> PromptTemplate:
-    """Return the template of a language, or the English one if that language has none; its `language` says which it
-    is."""
+    """Return the template of a language, or the English one if that language is missing; its `language` says which."""
     found = language if language in templates else DEFAULT_LANGUAGE
     return replace(templates[found], language=found)
 
 
 def as_data(text: str) -> str:
-    """Return the text with anything that reads as a tag of TAGS, or as a mark of a chat template (`<|im_end|>`,
-    `[INST]`), in round brackets instead. Nothing else changes."""
+    """Return the text with every tag of TAGS and every chat-template mark (`<|im_end|>`, `[INST]`) put in round
+    brackets. The rest is unchanged."""
     text = _TAG.sub(lambda match: f"({match.group(1)}{')' if match.group(2) else ''}", text)
     return _CHAT_MARK.sub(lambda match: f"({next(filter(None, match.groups()))})", text)
 
@@ -148,7 +147,7 @@ PER_MESSAGE = 8
 """Tokens that a chat template puts around a message."""
 PER_PICTURE = 1600
 """Tokens of a large picture, if pictures are priced by tiles (85 + 8 x 170 in the GPT-4o family) or by area (1,600 at
-Anthropic). Some small models count a multiple of it."""
+Anthropic). Some small models count a multiple of this number."""
 
 _PIECE = re.compile(r"[A-Za-z]{1,4}|\S|\s{2,}|[^\S ]")
 _WIDE = re.compile("[^\x00-\u07ff]")

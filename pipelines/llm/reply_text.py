@@ -1,4 +1,4 @@
-"""How text that a language model wrote is cleaned, bounded and judged before it is kept."""
+"""The cleaning and checking of text that a language model wrote."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _BREAK = re.compile(r"</?(?:br|p|div|li|ul|ol|tr|td|th|h[1-6])(?:\s[^<>]*)?/?>",
 _TAG = re.compile(r"</?[a-z][\w:-]*(?:\s[^<>=]*=[^<>]*)?\s?/?>", re.IGNORECASE)
 
 _HALF_TAG = re.compile(r"</[a-z][\w:-]*", re.IGNORECASE)
-"""An unfinished tag: a model that repeats the marks of its prompt breaks some of them off."""
+"""An unfinished tag, such as a model leaves when it repeats the marks of its prompt incompletely."""
 
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[\w+-]*[ \t]*$", re.MULTILINE)
 _LINE_MARK = re.compile(
@@ -85,9 +85,9 @@ _REFUSAL = re.compile(rf"(?:(?:unfortunately|на жаль),? )?(?:{'|'.join(_RE
 _WORD = re.compile(r"\w")
 
 LONGEST = 20_000
-"""Characters of a reply that are read at most."""
+"""Most characters of a reply that are read."""
 REPEATED_WORDS = 8
-"""Words in a row: a reply that has this many in common with its prompt's own text repeats it."""
+"""Number of words in a row: a reply that shares a run of this length with its prompt repeats the prompt."""
 
 
 def clean(text: str, characters: int) -> str:
@@ -104,7 +104,7 @@ def clean(text: str, characters: int) -> str:
 
 
 def runs_of(*texts: str) -> frozenset[str]:
-    """Return all runs of REPEATED_WORDS words in a row; signs between the words do not matter."""
+    """Return all runs of REPEATED_WORDS words in a row, ignoring punctuation."""
     found: set[str] = set()
     for text in texts:
         words = re.findall(r"\w+", clean(text, LONGEST).casefold())
@@ -114,8 +114,8 @@ def runs_of(*texts: str) -> frozenset[str]:
 
 
 def unusable(reply: Reply, characters: int, told: Set[str] = frozenset()) -> str | None:
-    """Return why a reply cannot be kept as a text of about `characters`, or None if it can be, once cleaned. `told` are
-    the runs (`runs_of`) of the model's instructions, which no document contains."""
+    """Return why a reply is unusable as a text of about `characters`, or None if it is usable after cleaning. `told`
+    holds the runs (`runs_of`) of the model's instructions, which a reply must not repeat."""
     if reply.finish == "length":
         return "the reply was cut short"
     if reply.finish == "content_filter":
@@ -133,7 +133,7 @@ def unusable(reply: Reply, characters: int, told: Set[str] = frozenset()) -> str
 
 
 def cut_at_sentence(text: str, characters: int) -> str:
-    """Return the text, or its beginning up to the end of a sentence in the second half of `characters`, else of a
+    """Return the text, cut if it is longer than `characters`: at the last sentence end in the second half, else at a
     word."""
     if len(text) <= characters:
         return text
@@ -144,7 +144,7 @@ def cut_at_sentence(text: str, characters: int) -> str:
 
 
 def clip(text: str, characters: int) -> str:
-    """Return the text, or its beginning up to a word's end with an ellipsis."""
+    """Return the text, cut at the end of a word and with an ellipsis if it is too long."""
     if len(text) <= characters:
         return text
     cut = text[: max(0, characters - 1)]
@@ -176,8 +176,8 @@ def _visible(text: str) -> str:
 
 
 def _without_unshown(text: str) -> str:
-    """Return the text without scripts, styles and comments that are closed. Once a kind has no end, no other of it is
-    sought, so the work stays linear."""
+    """Return the text without scripts, styles and comments that are closed. If one opening tag is never closed, later
+    ones of its kind are not searched, so the work stays linear."""
     kept, at, endless = [], 0, set[str]()
     for opened in _UNSHOWN.finditer(text):
         kind = (opened[1] or "").lower()
@@ -192,8 +192,8 @@ def _without_unshown(text: str) -> str:
 
 
 def _without_links(text: str) -> str:
-    """Return the text without links. Any `](` left after the whole links are gone is broken up, so that it begins no
-    link."""
+    """Return the text without links. A `](` that remains after complete links are removed is broken up, so that it
+    cannot begin a link."""
     return _BARE.sub(_unlink, _REFERENCE.sub("", _LINK.sub(r"\1", text))).replace("](", " (")
 
 

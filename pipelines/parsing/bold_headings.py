@@ -1,7 +1,8 @@
-"""Headings by their look in pages and Markdown: short paragraphs that are bold, underlined or larger as a whole.
+"""Headings in web pages and Markdown that are recognised by style: short paragraphs that are entirely bold, underlined
+or larger.
 
-They count beside headings that are marked as such, below the deepest marked heading that has one in its section, so
-that levels are the same for the same look everywhere in a document.
+Their level is one below the deepest marked heading whose section contains such a paragraph, so that the same style has
+the same level everywhere in a document.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from dataclasses import replace
 from pipelines.records import Block
 
 LONGEST_HEADING, MOST_WORDS = 100, 14
-"""Characters and words of a line that may be a heading."""
+"""Most characters and words of a line that may be a heading."""
 MOST_LEVELS = 6
 FEWEST = 2
-"""Bold lines that make a habit of a document; a single one may be a remark, unless it opens the document."""
+"""Fewest bold lines that count as headings of a document. A single one may be a remark, unless it opens the
+document."""
 MOST_IN_A_ROW = 2
 _BODY = frozenset(("paragraph", "list_item", "table", "quote", "code", "formula", "key_value"))
 _NUMBERED = re.compile(r"(?:§\s?+)?(\d{1,3}+(?:\.\d{1,3}+)*+)[.)]?+\s")
@@ -24,9 +26,9 @@ _LABELLED = re.compile(r"\D{1,60}?[:：]\s*\S")
 
 
 def with_bold_headings(blocks: Sequence[Block], bold: Mapping[int, float]) -> list[Block]:
-    """Return the blocks with those of `bold`, the indexes of paragraphs of that look, made headings if they head
-    something: the larger their letters, which are its values, the higher. If most of the text has that look, it says
-    nothing."""
+    """Return the blocks, with paragraphs of `bold` turned into headings if text follows them. `bold` maps indexes of
+    paragraphs to letter sizes; larger letters make a higher heading. If most of the text is in this style, there are no
+    such headings."""
     found = _heading_something(blocks, [at for at in sorted(bold) if _could_be(blocks[at])])
     others = set(range(len(blocks))).difference(found)
     letters = {at: _length(blocks[at]) for at in others if blocks[at].kind in _BODY}
@@ -48,7 +50,8 @@ def with_bold_headings(blocks: Sequence[Block], bold: Mapping[int, float]) -> li
 
 
 def _heading_something(blocks: Sequence[Block], found: Sequence[int]) -> list[int]:
-    """Return those lines that text follows, or one more such line and then text. Three in a row are no headings."""
+    """Return the lines that are followed by text, or by one more such line and then text. Three in a row are not
+    headings."""
     wanted, heads, row = set(found), list[int](), list[int]()
     for at, block in enumerate(blocks):
         if at in wanted:
@@ -61,7 +64,7 @@ def _heading_something(blocks: Sequence[Block], found: Sequence[int]) -> list[in
 
 
 def _deepest(blocks: Sequence[Block], found: Collection[int]) -> int:
-    """Return the deepest level of a marked heading in whose own section one of the lines is."""
+    """Return the deepest level of the marked headings whose own section contains one of the lines."""
     deepest = level = 0
     wanted = set(found)
     for at, block in enumerate(blocks):

@@ -1,8 +1,9 @@
-"""The order in which people read boxes that lie freely on a page or slide.
+"""The reading order of boxes that are placed freely on a page or slide.
 
 Boxes are divided along gaps that cross all of them, into columns or into rows, and each part is divided again. If both
-fit, things that are close belong together: boxes that lie closer below each other than beside each other are columns,
-which is how cards of a number and a label read too. Where the distances do not decide, the order of the file does.
+are possible, the closer boxes belong together: boxes that are nearer to the ones below than to the ones beside them are
+columns. Cards with a number and a label follow the same rule. If the distances do not decide, the order of the file
+does.
 """
 
 from __future__ import annotations
@@ -15,24 +16,24 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 MOST_BOXES = 400
-"""Boxes of one page that are ordered by their gaps. More are read row by row."""
+"""Most boxes of one page that are ordered by their gaps. If there are more, they are read row by row."""
 DEEPEST = 24
-"""Times that a part is divided again."""
+"""Most levels at which parts are divided again."""
 TRIM = 0.04
-"""Share of its side by which a box may reach into its neighbour's."""
+"""Share of a box's side by which it may overlap its neighbour."""
 CLEAR = 1.5
-"""Factor between two distances that decides against the order of the file."""
+"""Ratio of two distances from which the distances count more than the order of the file."""
 SAME_GUTTER = 0.6
-"""Share of the widest gap from which on other gaps divide columns too: narrower ones divide what is in a column."""
+"""Least width of a gap between columns, as a share of the widest gap. Narrower gaps are inside a column."""
 NARROW = 0.5
-"""Share of the width of the other column up to which a column has labels, numbers or pictures to what is beside it."""
+"""Largest width of a column of labels, numbers or pictures, as a share of the width of the column that it describes."""
 INSIDE = 0.8
-"""Share of a box that lies inside a larger one which then holds it."""
+"""Share of a box that must lie inside a larger box for the larger one to contain it."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedBox(Generic[T]):
-    """A box with what is in it. `at` is its place in the order of the file. Coordinates grow right and down."""
+    """A box with its content. `at` is its position in the order of the file. Coordinates grow right and down."""
 
     item: T
     at: int
@@ -46,7 +47,7 @@ Boxes = list[PlacedBox[T]]
 
 
 def in_reading_order(boxes: Sequence[PlacedBox[T]], from_right: bool = False) -> list[PlacedBox[T]]:
-    """Return boxes as people read them; columns from the right if the text runs from the right."""
+    """Return boxes in reading order; columns come from the right if the text runs from right to left."""
     if len(boxes) > MOST_BOXES:
         return _by_rows(boxes, from_right)
     holders = _holders(boxes)
@@ -63,7 +64,7 @@ def in_reading_order(boxes: Sequence[PlacedBox[T]], from_right: bool = False) ->
 
 
 def _holders(boxes: Sequence[PlacedBox[T]]) -> dict[int, int]:
-    """Return for each box that lies in others the place of the smallest of them."""
+    """Return for each box inside others the index of the smallest one that contains it."""
     found: dict[int, int] = {}
     by_size = sorted(boxes, key=_area)
     for nth, box in enumerate(by_size):
@@ -85,7 +86,7 @@ def _shared_share(box: PlacedBox[T], other: PlacedBox[T]) -> float:
 
 
 def _by_rows(boxes: Sequence[PlacedBox[T]], from_right: bool) -> Boxes[T]:
-    """Return boxes row by row: a row is as high as half of its first box."""
+    """Return boxes row by row. A box belongs to a row if it begins above the middle of the row's first box."""
     found: Boxes[T] = []
     left = sorted(boxes, key=lambda box: (box.y0, box.at))
     while left:
@@ -131,7 +132,7 @@ def _divide(boxes: Boxes[T], ends: Callable[[PlacedBox[T]], tuple[float, float]]
 
 
 def _widest(columns: list[Boxes[T]], gutters: list[float]) -> tuple[list[Boxes[T]], list[float]]:
-    """Return columns joined over all but the widest gaps."""
+    """Return the columns that only the widest gaps separate; columns with narrower gaps are joined."""
     least = SAME_GUTTER * max(gutters)
     joined = [list(columns[0])]
     for column, gutter in zip(columns[1:], gutters, strict=True):
@@ -143,8 +144,8 @@ def _widest(columns: list[Boxes[T]], gutters: list[float]) -> tuple[list[Boxes[T
 
 
 def _set_apart(bands: list[Boxes[T]], gutter: float) -> list[Boxes[T]]:
-    """Return the first or last band apart if it is one box that reaches into the gap between columns, such as a centred
-    title; else nothing."""
+    """Return two parts if the first or last band is a single box that reaches into the gap between columns, such as a
+    centred title: that box and the rest. Otherwise return []."""
     for first, second in ((bands[:1], bands[1:]), (bands[:-1], bands[-1:])):
         lone, rest = (first, second) if len(first) == 1 and len(first[0]) == 1 else (second, first)
         if len(lone) == 1 and len(lone[0]) == 1 and rest:
@@ -157,7 +158,7 @@ def _set_apart(bands: list[Boxes[T]], gutter: float) -> list[Boxes[T]]:
 def _parts(
     bands: list[Boxes[T]], heights: list[float], columns: list[Boxes[T]], gutters: list[float]
 ) -> list[Boxes[T]]:
-    """Return the bands or the columns into which boxes are divided first, if both are possible."""
+    """Return the bands (rows) or the columns into which boxes are divided first, if both divisions are possible."""
     if not heights:
         return columns
     if _is_labelled(bands, columns):
@@ -176,7 +177,7 @@ def _parts(
 
 
 def _is_labelled(bands: list[Boxes[T]], columns: list[Boxes[T]]) -> bool:
-    """Say whether two columns are pairs: a narrow label, number or picture beside each wide box."""
+    """Say whether two columns form pairs: a narrow label, number or picture beside each wide box."""
     if len(columns) != 2 or any(len(band) != 2 for band in bands) or len(columns[0]) != len(columns[1]):
         return False
     first, second = (max(box.x1 - box.x0 for box in column) for column in columns)
@@ -184,7 +185,7 @@ def _is_labelled(bands: list[Boxes[T]], columns: list[Boxes[T]]) -> bool:
 
 
 def _is_sorted(parts: list[Boxes[T]]) -> bool:
-    """Say whether the file has the parts one after another."""
+    """Say whether the parts follow each other in the file without mixing."""
     return all(max(box.at for box in one) < min(box.at for box in other) for one, other in pairwise(parts))
 
 
@@ -199,8 +200,8 @@ def _join_bands(bands: list[Boxes[T]], close: list[bool]) -> list[Boxes[T]]:
 
 
 def _runs(bands: list[Boxes[T]], heights: list[float]) -> list[Boxes[T]]:
-    """Return bands that share columns joined. A box alone above columns that is closer to them than to what is above
-    begins a part of its own, such as a heading over cards."""
+    """Return bands, with neighbouring bands of the same columns joined. A single box above columns, such as a heading
+    over cards, begins a new part if it is closer to the columns than to the band above."""
     runs = [list(bands[0])]
     for at, band in enumerate(bands[1:], start=1):
         heads = len(band) == 1 and at < len(heights) and heights[at - 1] > heights[at] and len(bands[at + 1]) > 1

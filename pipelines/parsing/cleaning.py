@@ -1,6 +1,6 @@
-"""Which characters of a document's text are kept: it is cleaned once, on the way in, and all later code may trust it.
+"""The cleaning of a document's text: it happens once, before all other steps, and later code relies on it.
 
-Removed: NUL and other control characters, lone surrogates, noncharacters (U+FFFE and its like), byte order marks, soft
+Removed: NUL and other control characters, lone surrogates, noncharacters such as U+FFFE, byte order marks, soft
 hyphens; databases refuse these. Changed: text becomes NFC, Latin ligatures are written out, and every kind of space
 becomes one plain space. Kept, since they carry meaning: bidirectional controls, joiners, zero-width spaces, combining
 marks, private use characters.
@@ -67,6 +67,6 @@ def ends_with_space(text: str) -> bool:
 
 
 def composes(left: str, right: str) -> bool:
-    """Say whether the first character of `right` belongs to the last of `left` (a combining mark, a jamo), so that the
-    two cannot be cleaned apart."""
+    """Say whether the first character of `right` combines with the last of `left` (a combining mark, a jamo), so both
+    must be cleaned together."""
     return bool(left and right) and not unicodedata.is_normalized("NFC", left[-1] + right[0])

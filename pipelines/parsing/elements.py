@@ -1,10 +1,10 @@
 """The body of a document, built from parsed blocks, with a map from every part of it to the source.
 
-The body is the texts of the elements in reading order, two newlines apart (one between list items that follow each
-other). Runs are cleaned one by one and then joined, so a place in the body is exact whatever cleaning removed. Running
-headers and footers are elements outside the body; a figure is an empty place in it, unless its extractor gave it a
-text. An ordered list marker is part of the text, since people cite it; a bullet is not. The language of the
-document is chosen here too, and its title in titles.py.
+The body consists of the texts of the elements in reading order, separated by two newlines, or by one between
+consecutive list items. Runs are cleaned one by one and then joined, so places in the body stay exact although cleaning
+removes characters. Running headers and footers are elements outside the body; a figure is an empty span of it, unless
+its extractor gave it a text. An ordered list marker is part of the text, since people cite it; a bullet is not. The
+language of the document is chosen here too; titles.py chooses its title.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _FORMER = {"iw": "he", "in": "id", "ji": "yi", "jw": "jv", "mo": "ro"}
 
 
 def declared_language(declared: str) -> str | None:
-    """Return the ISO 639-1 code of a declared language, without its script, region and case; None if it is no such
+    """Return the ISO 639-1 code of a declared language without script, region and case. Return None if it is not such a
     code, or if several languages are declared."""
     tags = {tag.lower() for tag in re.split(r"[,;\s]+", declared) if tag}
     codes = {_FORMER.get(code, code) for code in (re.split("[-_]", tag, maxsplit=1)[0] for tag in tags)}
@@ -70,7 +70,7 @@ def declared_language(declared: str) -> str | None:
 
 @dataclass(slots=True)
 class CleanedRun:
-    """A cleaned run, and the gap between it and the run before."""
+    """A cleaned run, and the gap between it and the run before it."""
 
     text: str
     gap: str
@@ -106,8 +106,8 @@ def _inseparable(runs: Sequence[TextRun]) -> list[TextRun]:
 
 
 def pieces_of(runs: Sequence[TextRun], code: bool) -> list[CleanedRun]:
-    """Return the cleaned runs that hold text. Joined runs have no gap between them unless a space ends the one or
-    begins the other; others are lines, with a space between them if their script has spaces."""
+    """Return the cleaned runs that hold text. Between joined runs there is a gap only if one of them has a space there.
+    Other runs are lines, and have a space between them if their script uses spaces."""
     clean, between = (clean_code, "\n") if code else (clean_text, " ")
     pieces: list[CleanedRun] = []
     gap = ""
@@ -131,7 +131,7 @@ def pieces_of(runs: Sequence[TextRun], code: bool) -> list[CleanedRun]:
 
 
 def lay(pieces: Sequence[CleanedRun], start: int) -> tuple[str, list[Place]]:
-    """Return the text of the pieces, and their places if it begins at `start`."""
+    """Return the text of the pieces, and their places in a body in which the text begins at `start`."""
     parts: list[str] = []
     places: list[Place] = []
     at = start
@@ -155,8 +155,8 @@ def _rows(cells: Iterable[BlockCell]) -> list[list[BlockCell]]:
 
 
 def _add_places(places: list[Place], found: Sequence[Place]) -> None:
-    """Add places. Cells of one row that have only their row's range as a place share one, since sheets have
-    millions."""
+    """Add places. Cells of a row that have only the row's range as their place share one place, since spreadsheets have
+    millions of cells."""
     for place in found:
         last = places[-1] if places else None
         if last is not None and place.locator and _only_located(last) and _only_located(place, last.locator):
@@ -171,8 +171,8 @@ def _only_located(place: Place, locator: str | None = None) -> bool:
 
 
 def lay_table(block: Block, start: int) -> tuple[str, list[Place], list[Cell]]:
-    """Return a table's text, places and cells: cells of a row a tab apart, rows a newline. A merged cell is written
-    once, in its first row and column. Rows without text get no line."""
+    """Return a table's text, places and cells: cells are separated by tabs and rows by newlines. A merged cell is
+    written once, in its first row and column. Rows without text are left out."""
     lines: list[str] = []
     places: list[Place] = []
     cells: list[Cell] = []
@@ -220,18 +220,18 @@ KINDS = frozenset(
 OUTSIDE_BODY = frozenset(("page_header", "page_footer"))
 LANGUAGE_SAMPLE = 6000
 LETTERS_TO_DETECT = 40
-"""Letters of prose below which no language is detected. An ideograph counts as SEVERAL letters."""
+"""Fewest letters of prose for detecting the language. An ideograph counts as SEVERAL letters."""
 SEVERAL = 4
 PROSE_WORDS, PROSE_IDEOGRAPHS = 8, 12
-"""Words, or ideographs, that make a cell or a value prose. Names, codes and labels tell no language."""
+"""Fewest words, or ideographs, that make a cell or value prose. Names, codes and labels do not show the language."""
 _PROSE = frozenset(("heading", "paragraph", "list_item", "quote", "caption", "footnote"))
 _IDEOGRAPHS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 MOST_PAGES = 10_000_000
-"""Pages that a document may have; a larger number in a locator is not a page."""
+"""Most pages of a document; a larger number in a locator is not a page number."""
 _NUMBERED_PLACE = re.compile(r"(?:page|slide) (\d+)")
 
 Detect = Callable[[str], str]
-"""Function that returns the language of a text as an ISO 639-1 code, or an empty string if it is in doubt."""
+"""A function that returns the ISO 639-1 code of a text's language, or "" if in doubt."""
 
 
 def page_of(place: Place) -> int | None:
@@ -243,7 +243,7 @@ def page_of(place: Place) -> int | None:
 
 
 class _Body:
-    """The growing body and its elements."""
+    """The body and its elements while they are being built."""
 
     def __init__(self, doc_id: str, origin: str) -> None:
         self.doc_id, self.origin = doc_id, origin
@@ -323,7 +323,7 @@ def _is_prose(text: str) -> bool:
 
 
 def _prose(elements: Iterable[Element]) -> Iterator[str]:
-    """Yield the texts that tell a language: not code, and of tables and values only what reads as prose."""
+    """Yield the texts that show the language: no code, and only the prose of tables and values."""
     for element in elements:
         if element.kind in _PROSE:
             yield element.text
@@ -334,8 +334,8 @@ def _prose(elements: Iterable[Element]) -> Iterator[str]:
 
 
 def _language(elements: Iterable[Element], declared: str, detect: Detect) -> tuple[str, tuple[str, ...]]:
-    """Return the language that the file declares, with a warning if the text looks like another; else the detected
-    one, or UNKNOWN_LANGUAGE."""
+    """Return the declared language, with a warning if the text seems to be in another. If none is declared, return the
+    detected one or UNKNOWN_LANGUAGE."""
     code = declared_language(declared)
     text = "\n".join(_prose(elements))
     middle = max(0, (len(text) - LANGUAGE_SAMPLE) // 2)
@@ -351,7 +351,7 @@ def _language(elements: Iterable[Element], declared: str, detect: Detect) -> tup
 
 
 def _effective_date(declared: str) -> tuple[str | None, tuple[str, ...]]:
-    """Return the file's date in ISO form, or None, with a warning if it could not be read as a date."""
+    """Return the file's date in ISO form, or None, and a warning if the date is invalid."""
     if not declared:
         return None, ()
     found = iso_date(declared)
@@ -366,9 +366,11 @@ def _groups(declared: str) -> tuple[str, ...] | None:
 def build_elements(doc: RawDocument, parsed: ParsedFile, detect: Detect) -> tuple[ParsedDocument, list[Element]]:
     """Return the document and its elements in reading order.
 
-    Nothing of the side-car enters here except the title, which heads the header chain: editing a side-car must not
-    parse the file again (pipelines/indexing/indexed_documents.py applies it later). Raise DocumentError: `empty` (no
-    bytes), `no_text` (a PDF without a text layer), `empty_parse` (no text outside running headers and footers)."""
+    The only value from the side-car is the title, which begins the header chain. The rest is applied later in
+    pipelines/indexing/indexed_documents.py, so that editing a side-car does not parse the file again. Raise
+    DocumentError: `empty` (no bytes), `no_text` (a PDF without a text layer), `empty_parse` (no text outside running
+    headers and footers).
+    """
     body = _Body(doc.doc_id, parsed.origin)
     for block in parsed.blocks:
         if block.kind not in KINDS:

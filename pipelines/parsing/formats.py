@@ -1,4 +1,4 @@
-"""The file formats that are read, as data: endings, media types, the reader of each, and what it keeps and needs."""
+"""The supported file formats: endings, media types, the reader of each, and what it keeps and needs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EML = "message/rfc822"
 PNG, JPEG, TIFF = "image/png", "image/jpeg", "image/tiff"
 PICTURES = frozenset({PNG, JPEG, TIFF})
 PAGED = frozenset({PDF, *PICTURES})
-"""Media types of files whose pages can be drawn."""
+"""Media types of files whose pages can be drawn as pictures."""
 EPUB, ODT = "application/epub+zip", "application/vnd.oasis.opendocument.text"
 RTF_TEXT, RST, ORG = "application/rtf", "text/x-rst", "text/x-org"
 AUTO, OWN, UNSTRUCTURED = "auto", "own", "unstructured"
@@ -24,8 +24,8 @@ _NAMED = "; reader="
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One file format. An `own` format has a reader here; others are read by unstructured, which can also read files of
-    the endings `either`. `begins` is the first bytes of such a file, if all have the same."""
+    """One file format. An `own` format has one of pincite's readers; the library unstructured reads the others, and can
+    also read files with the endings `either`. `begins` has the first bytes of the file if they are always the same."""
 
     endings: tuple[str, ...]
     media_type: str
@@ -106,7 +106,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "book": (EPUB,),
     "picture": (PNG, JPEG, TIFF),
 }
-"""Kinds of documents as people name them, each with its media types. All else is of the kind `other`."""
+"""Kinds of documents in everyday words, each with its media types. All other documents are of the kind `other`."""
 KIND_OF_ENDING = {
     ending: kind for kind, types in KINDS.items() for media_type in types for ending in OF_TYPE[media_type].endings
 }
@@ -114,7 +114,7 @@ KIND_OF_ENDING = {
 
 def read_by(media_type: str, reader: str) -> str:
     """Return the media type of a document, with the reader's name added if it is not the format's own reader. The
-    changed media type makes it another document for every later stage."""
+    changed media type makes every later stage process the document again."""
     return f"{media_type}{_NAMED}{reader}" if reader == UNSTRUCTURED and OF_TYPE[media_type].own else media_type
 
 
@@ -125,13 +125,13 @@ def type_and_reader(media_type: str) -> tuple[str, str]:
 
 
 TRIED_AGAIN = frozenset({"corrupt", "empty_parse"})
-"""Error codes of our own readers after which another reader may find more. A code of a limit or of a password must not
-be here."""
+"""Error codes of pincite's readers after which another reader may succeed. Codes of a limit or a password must not be
+here."""
 
 
 def second_reading(media_type: str, ending: str, code: str) -> str | None:
-    """Return the media type by which a document is read again after its own reader ended with this code, or None if it
-    is not read again."""
+    """Return the media type for a second attempt after pincite's reader failed with this code, or None if there is no
+    second attempt."""
     found = OF_TYPE.get(media_type)
     if found is None or ending not in found.either or code not in TRIED_AGAIN:
         return None

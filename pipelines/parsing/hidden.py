@@ -1,11 +1,11 @@
-"""One rule for content that a file holds and does not show: it is left out and counted, unless a setting takes it.
+"""The rule for hidden content of files: it is left out and counted, unless `parsing.hidden` includes it.
 
-Words that are struck out count as deleted, whatever strikes them: a look in Word, Excel, PowerPoint or Writer, `<del>`,
-`<s>` or a style of a page, `~~` in Markdown. An answer must not quote what its author took back. A PDF draws such lines
-like any others, so its words are read.
+Struck-out words count as deleted, whether the strike is a font style in Word, Excel, PowerPoint or Writer, `<del>`,
+`<s>` or CSS in a web page, or `~~` in Markdown. An answer must not quote text that its author deleted. In a PDF a
+strike is an ordinary line, so struck-out words are read.
 
-Every reader asks `HiddenContent.taken` about each hidden part that it meets (a row, a sheet, a slide, an element of a
-page, a passage), and adds the warnings to those of the file.
+Every reader calls `HiddenContent.take` for each hidden part (a row, sheet, slide, page element or passage), and adds
+the warnings to those of the file.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from collections import Counter
 from pipelines.plural import plural
 
 DELETED = "deletions"
-"""Name of words that are deleted or struck out, for `HiddenContent.taken`."""
+"""Name of deleted or struck-out words, for `HiddenContent.take`."""
 METADATA = {"hidden": "true"}
-"""Metadata of a block that a file hides and that is read all the same."""
+"""Metadata of a hidden block that is read because of `parsing.hidden: read`."""
 
 
 class HiddenContent:
-    """The hidden parts of one file by what they are, and whether they are read (`parsing.hidden: read`)."""
+    """The hidden parts of one file by kind, and whether they are read (`parsing.hidden: read`)."""
 
     def __init__(self, read: bool = False) -> None:
         self.read = read
@@ -34,7 +34,7 @@ class HiddenContent:
         return self.read
 
     def warnings(self) -> tuple[str, ...]:
-        """Return one warning that counts the hidden parts; none if there are none."""
+        """Return one warning that counts the hidden parts; return () if there are no hidden parts."""
         named = ", ".join(_count_text(count, what) for what, count in sorted(self.counts.items()) if count)
         if not named:
             return ()

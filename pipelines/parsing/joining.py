@@ -1,11 +1,11 @@
-"""The joint between two lines of one paragraph: a space, nothing, or nothing in place of a hyphen.
+"""The joining of two lines of a paragraph: with a space, directly, or directly without the hyphen.
 
-A line break is a space only in scripts that part words by spaces. Chinese, Japanese, Thai, Lao, Khmer and Burmese do
-not; Korean does. The document's own words decide whether a hyphen at the end of a line is kept, and its own lines
-whether it sets a space between Chinese or Japanese and Latin letters or digits.
+A line break becomes a space only in scripts that separate words by spaces. Chinese, Japanese, Thai, Lao, Khmer and
+Burmese do not; Korean does. The document's own words decide whether a hyphen at the end of a line is kept. Its own
+lines decide whether Chinese or Japanese is separated by a space from Latin letters and digits.
 
-Readers of text whose lines only wrap call `unwrapped` or `DocumentWords.runs`. Breaks that an author made (`<br>`, two
-spaces at a line's end in Markdown) are runs of their own, `\\n`, and stay spaces.
+Readers of text with soft line breaks call `unwrap` or `DocumentWords.runs`. Hard breaks (`<br>`, two spaces at the end
+of a line in Markdown) are separate runs `\\n`, and become spaces.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _EAST_MARKS = (
     "\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff64"
 )
 _EITHER_MARKS = "‘’“”…—·"
-"""Marks that Chinese shares with Latin scripts; the character on the other side says which it is."""
+"""Punctuation that Chinese and Latin scripts share; the character on the other side shows the script."""
 _THAI_TO_KHMER = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u19e0-\u19ff\ua9e0-\ua9ff\uaa60-\uaa7f"
 _FIRST_UNSPACED = "\u0e00"
 _LETTER = re.compile(f"[{_HAN_AND_KANA}]")
@@ -42,7 +42,7 @@ _MIXED = re.compile(f"[{_HAN_AND_KANA}]( ?)[A-Za-z0-9]|[A-Za-z0-9]( ?)[{_HAN_AND
 
 
 def is_spaced(before: str, after: str) -> bool:
-    """Say whether a space stands between two lines, by the characters that meet there."""
+    """Say whether a space belongs between two lines, judged by the two characters that meet."""
     last, first = before[-1:], after[:1]
     if max(last, first) < _FIRST_UNSPACED:
         return True
@@ -72,12 +72,12 @@ LEAST_PART = 3
 LONGEST_WORD = 100
 _CONJUNCTIONS = "and or nor to und oder bis sowie et ou och eller або та і й чи или и"
 _SUSPENDED = frozenset(_CONJUNCTIONS.split())
-"""Words after a hyphen that stands for the second part of a later compound: short- and long-term."""
+"""Words after a suspended hyphen, as in `short- and long-term`."""
 _LINE_BREAK = re.compile(r"(?<!\s)[^\S\n]*+\n\s*+")
 
 
 class Joint(Enum):
-    """The way in which two lines meet: with a space, directly, or directly without the hyphen of the first."""
+    """The way in which two lines are joined: with a space, directly, or directly without the hyphen."""
 
     SPACE = " "
     NOTHING = ""
@@ -85,7 +85,7 @@ class Joint(Enum):
 
 
 def _divided_word(text: str) -> re.Match[str] | None:
-    """Return the word that a hyphen at the end of the text divides. Only the end is searched: a page may hold one word
+    """Return the word before the hyphen at the end of the text. Only the end is searched, since a page may hold a word
     of a hundred thousand letters."""
     end = text[-LONGEST_WORD:].rstrip()
     return _DIVIDED.search(end) if end[-1:] in _HYPHENS else None
@@ -99,7 +99,7 @@ class DocumentWords:
 
     @cached_property
     def _known_words(self) -> tuple[set[str], set[str]]:
-        """Return the words of the lines, and the compounds that are written with a hyphen."""
+        """The words of the lines, and the compounds written with a hyphen."""
         words: set[str] = set()
         compounds: set[str] = set()
         divided = False
@@ -117,12 +117,12 @@ class DocumentWords:
 
     @cached_property
     def _mixes_tightly(self) -> bool:
-        """Say whether most places where Chinese or Japanese meets Latin within a line have no space."""
+        """True if Chinese or Japanese next to Latin text usually has no space within the lines."""
         spaces = [bool(a or b) for line in self.lines for a, b in _MIXED.findall(line)]
         return 2 * sum(spaces) < len(spaces)
 
     def joint(self, before: str, after: str) -> Joint:
-        """Return the joint between two lines that follow each other in a paragraph."""
+        """Return how two consecutive lines of a paragraph are joined."""
         if before[-1:].isalnum() and before[-1:] < _FIRST_UNSPACED and after[:1] < _FIRST_UNSPACED:
             return Joint.SPACE
         before, after = before[-LONGEST_WORD:].rstrip(), after[: 2 * LONGEST_WORD].lstrip()
@@ -137,8 +137,8 @@ class DocumentWords:
         return Joint.NOTHING if tight else Joint.SPACE
 
     def is_soft(self, before: str, after: str) -> bool:
-        """Say whether the hyphen between two line parts is dropped. It is kept before a capital or a digit, and in a
-        compound that occurs elsewhere with its hyphen or whose parts are both words here."""
+        """Say whether the hyphen between two parts of a line is dropped. It is kept before a capital or digit, and in a
+        compound that this document also writes with a hyphen, or whose parts are both words here."""
         divided, rest = _divided_word(before), _REST.match(after)
         if divided is None or rest is None or rest[1][0].isupper():
             return False
@@ -155,8 +155,8 @@ class DocumentWords:
         return not both and "-" not in a + b
 
     def runs(self, runs: Iterable[TextRun]) -> tuple[TextRun, ...]:
-        """Return the runs of a block with their lines joined. A run that is not joined begins a line, as does the text
-        after a line break within a run."""
+        """Return the runs of a block with their lines joined. A line begins at a run that is not joined to the one
+        before, and after a line break within a run."""
         made: list[TextRun] = []
         for run in runs:
             run = replace(run, text=self._in_one_line(run.text)) if "\n" in run.text and run.text.strip() else run
@@ -169,11 +169,11 @@ class DocumentWords:
         return tuple(made)
 
     def cells(self, cells: Iterable[BlockCell]) -> tuple[BlockCell, ...]:
-        """Return the cells of a table with the lines of each joined."""
+        """Return the cells of a table, with the lines of each cell joined."""
         return tuple(replace(cell, runs=self.runs(cell.runs)) if _has_lines(cell) else cell for cell in cells)
 
     def _in_one_line(self, text: str) -> str:
-        """Return a text of several lines as one; line breaks that are spaces stay."""
+        """Return a text of several lines as one line; hard line breaks become spaces."""
         parts: list[str] = []
         last = 0
         for found in _LINE_BREAK.finditer(text):
@@ -192,7 +192,7 @@ def _has_lines(cell: BlockCell) -> bool:
 
 
 def _begins_line(before: TextRun, run: TextRun) -> bool:
-    """Say whether a line break that only wraps stands between two runs. A run that is a line break is an author's."""
+    """Say whether there is only a soft line break between two runs. A run that is itself a line break is a hard one."""
     if not before.text.strip() or not run.text.strip():
         return False
     if not run.joined:
@@ -202,7 +202,7 @@ def _begins_line(before: TextRun, run: TextRun) -> bool:
 
 
 def _are_side_by_side(before: TextRun, run: TextRun) -> bool:
-    """Say whether two runs stand in one line of a page, as pieces of one cell do."""
+    """Say whether two runs are on one line of a page, like pieces of one cell."""
     a, b = before.box, run.box
     if a is None or b is None or a.page != b.page or b.x0 < a.x1:
         return False
@@ -210,8 +210,7 @@ def _are_side_by_side(before: TextRun, run: TextRun) -> bool:
 
 
 def _trim(run: TextRun, hyphen: bool) -> TextRun:
-    """Return a run without the space, and the hyphen, at its end. Its place in the source shrinks with it if it is
-    exact."""
+    """Return a run without the space, and the hyphen, at its end. If its place is exact, the place is shortened too."""
     text = run.text.rstrip()[: -1 if hyphen else None]
     end = run.source_end
     if end is not None and run.source_start is not None and end - run.source_start == len(run.text):
@@ -226,7 +225,7 @@ _AS_WRITTEN = frozenset(("code", "formula"))
 
 
 def unwrap(blocks: Sequence[Block]) -> tuple[Block, ...]:
-    """Return the blocks of a file whose lines only wrap, with the lines of each joined."""
+    """Return the blocks of a file with soft line breaks, with the lines of each block joined."""
     words = DocumentWords(line for block in blocks for line in _lines(block))
     return tuple(
         replace(block, runs=words.runs(block.runs), cells=words.cells(block.cells))

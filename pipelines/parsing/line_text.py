@@ -1,12 +1,11 @@
 """The text of one line and the positions of its characters: reading order, and where a sentence may end.
 
-Files hold lines set from right to left in the order of writing, of drawing, or word by word in either; their boxes say
+Files store right-to-left lines in the order of reading, of drawing, or word by word in either order; the boxes show
 which. `Placed` characters are put into reading order by the inverse of rule L2 of the Unicode bidirectional algorithm
-(UAX 9, section 3.4) for text whose direction is known: letters from the right, with runs of left-to-right words turned
-back.
+(UAX 9, section 3.4): letters from the right, with runs of left-to-right words reversed.
 
-A parser reads the edges of the characters around every place where a sentence may end (the gaps of a page). The cleaned
-text of a line has the same places in the same order.
+For every place where a sentence may end, a parser reads the edges of the characters around it (the gaps of a page). The
+cleaned text of a line has the same places in the same order.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _FROM_RIGHT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A character, and the ends of its box on the line in points."""
+    """A character, and the left and right end of its box on the line in points."""
 
     text: str
     x0: float
@@ -37,7 +36,7 @@ class Placed:
 
 
 def is_right_to_left(text: str) -> bool:
-    """Say whether enough of the letters belong to scripts written from the right."""
+    """Say whether enough of the letters belong to right-to-left scripts."""
     if _FROM_RIGHT.search(text) is None:
         return False
     letters = [char for char in text if char.isalpha()]
@@ -56,17 +55,17 @@ def _in_clusters(line: Sequence[Placed]) -> list[list[Placed]]:
 
 
 def _turns_back(cluster: Sequence[Placed]) -> bool:
-    """Say whether a cluster belongs to a run from the left: Latin letters, digits."""
+    """Say whether a cluster belongs to a left-to-right run: Latin letters, digits."""
     return bidirectional(cluster[0].text[0]) in ("L", "EN", "AN")
 
 
 def _joins(char: str) -> bool:
-    """Say whether a mark between two digits or Latin letters belongs to their run: `1,981`, `3.2`, `a-b`."""
+    """Say whether a mark joins the two digits or Latin letters around it: `1,981`, `3.2`, `a-b`."""
     return bidirectional(char) in ("CS", "ES", "ET", "ON")
 
 
 def _word(word: Sequence[Placed]) -> tuple[str, bool]:
-    """Return a word in reading order, and whether all of it runs from the left."""
+    """Return a word in reading order, and whether all of it runs from left to right."""
     ordered = sorted(_in_clusters(_undo_reversal(word)), key=lambda cluster: -(cluster[0].x0 + cluster[0].x1))
     back = [_turns_back(cluster) for cluster in ordered]
     for at in range(1, len(ordered) - 1):
@@ -80,17 +79,18 @@ def _word(word: Sequence[Placed]) -> tuple[str, bool]:
 
 
 def _undo_reversal(word: Sequence[Placed]) -> Sequence[Placed]:
-    """Reverse a word that is held in the order of drawing, so that letters of one box (ligatures) and marks come in the
-    order of writing."""
+    """Reverse a word that is stored in drawing order; letters of one box (ligatures) and combining marks keep their
+    order."""
     from_right = [c for c in word if bidirectional(c.text[0]) in RIGHT]
     drawn = len(from_right) > 1 and from_right[0].x0 < from_right[-1].x0
     return word[::-1] if drawn else word
 
 
 def logical(line: Sequence[Placed]) -> str:
-    """Return the text of a line set from right to left, in reading order.
+    """Return the text of a right-to-left line in reading order.
 
-    `line` holds the characters of one line in any order of words; spaces separate words."""
+    `line` holds the characters of one line, with words in any order; spaces separate words.
+    """
     words: list[list[Placed]] = [[]]
     for char in line:
         if char.text.isspace():
@@ -116,21 +116,21 @@ _END = re.compile(
     r"(?:[^\S\r\n]++|(?<=[。！？｡\"'”’)\]」』）】]))(?=\S)"
 )
 FITS = 0.06
-"""Share of the line's characters. A gap farther than this from its expected place in the text belongs to another
-place."""
+"""Share of the line's characters. A gap farther than this from its expected position belongs elsewhere."""
 
 
 def ends_in(text: str) -> Iterator[tuple[int, int]]:
-    """Yield, for every place in the text's lines where a sentence may end and another begin, the offsets of the last
-    character before it and of the first one after."""
+    """Yield, for every place in a line where a sentence may end, the offsets of the last character before it and the
+    first one after it."""
     for found in _END.finditer(text):
         yield found.start() + len(found.group().rstrip()) - 1, found.end()
 
 
 def stops_of(text: str, box: Box, gaps: Sequence[tuple[float, float]]) -> tuple[Stop, ...]:
-    """Return the stops of a line with this cleaned text. A gap that may belong to another place is left out.
+    """Return the stops of a line with this cleaned text. An ambiguous gap is left out.
 
-    A line set from right to left begins at its right edge; a stop at 0 marks it."""
+    A line set from right to left begins at its right edge; a stop at 0 marks it.
+    """
     if is_right_to_left(text):
         return (Stop(0, box.x1, box.x1),)
     places = [after for _, after in ends_in(text)] if gaps else []

@@ -1,10 +1,10 @@
 """The documents in a mail: the mail itself and its attachments, with their names, sections and transfer encodings.
 
-Headers and structures (BODYSTRUCTURE, or a parsed mail's) come from strangers. They decide no folder, no file ending
-beyond those that pincite reads, and nothing that a reader would not see.
+Headers and structures (BODYSTRUCTURE, or of a parsed mail) are untrusted. They cannot choose a folder, a file ending
+that pincite does not read, or text that a reader of the mail would not see.
 
-A mail is fetched without the attachments that became documents of their own. An attached mail is a mail again. Pieces
-to fetch later are literal text or sections of the mail.
+A mail is fetched without the attachments that became separate documents. An attached mail is handled like a mail.
+Pieces to fetch later are literal text or sections of the mail.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ from pipelines.parsing.formats import EML, OF_ENDING, OF_TYPE
 
 
 _LONGEST = 120
-"""Most bytes of a name, well below the 255 of file systems: a hash or number is added that makes it unique."""
+"""Most bytes of a name. It is well below the 255 of file systems, since a hash or number is added to make the name
+unique."""
 _LONGEST_PARAMETER = 2000
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _SEPARATORS = re.compile(r"[/\\]")
 
 
 def decoded_header(text: str) -> str:
-    """Decode a header from the encodings of RFC 2047; return it as it is if they are not valid."""
+    """Decode a header from the encodings of RFC 2047; return it unchanged if they are invalid."""
     try:
         return str(make_header(decode_header(text[:_LONGEST_PARAMETER])))
     except (ValueError, LookupError, TypeError):
@@ -60,7 +61,8 @@ def parameter(parameters: Sequence[bytes | None], name: str) -> str:
 
 
 def clean_name(name: str) -> str:
-    """Make a name fit for one part of a path: no separators, no invisible characters, not hidden, and not too long."""
+    """Make a name fit for one part of a path: remove separators and invisible characters, and make it neither hidden
+    nor too long."""
     seen = "".join(char for char in _SEPARATORS.sub("_", name) if unicodedata.category(char) not in _UNSEEN)
     plain = unicodedata.normalize("NFC", " ".join(seen.split())).lstrip(". ")
     stem, dot, ending = plain.rpartition(".")
@@ -71,8 +73,8 @@ def clean_name(name: str) -> str:
 
 
 def document_name(said: str, media_type: str, attached: bool = True) -> str | None:
-    """Name an attachment by the name and the media type that the mail gives. Return None if it is no document: no
-    parser reads its format, or it is a picture that the text shows, such as a logo, and is not `attached`."""
+    """Name an attachment by the name and the media type that the mail gives. Return None if it is not a document: no
+    parser reads its format, or it is a picture within the text, such as a logo, and not `attached`."""
     if media_type.startswith("image/") and not attached:
         return None
     name = clean_name(said) or ("message" if media_type == EML else "attachment")
@@ -85,8 +87,8 @@ def document_name(said: str, media_type: str, attached: bool = True) -> str | No
 
 
 class AttachmentNames:
-    """The names of one mail's attachments, each unique. The attachments of an attached mail are in a folder of its
-    own."""
+    """The names of one mail's attachments, each unique. The attachments of an attached mail are in a separate
+    folder."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
@@ -114,11 +116,11 @@ class AttachmentNames:
 
 
 MOST_PARTS = 300
-"""Most parts of a mail that is split. A mail with more is one document, and its reader names the attachments."""
+"""Most parts of a mail that is split. A larger mail is one document, and its reader lists the attachments."""
 CALENDARS = frozenset({"text/calendar", "application/ics"})
-"""Media types of invitations, which are read with their mail: programs attach them too."""
+"""Media types of invitations. They are read with their mail, although programs also attach them."""
 DEEPEST = 5
-"""Most levels of attached mails whose attachments are documents too."""
+"""Most levels of attached mails whose attachments become documents."""
 ENCODED = frozenset({"base64", "quoted-printable"})
 """Transfer encodings that change the bytes of a part."""
 _ENCODINGS = ENCODED | {"7bit", "8bit", "binary", ""}
@@ -140,8 +142,8 @@ WHOLE: Pieces = (MailSection(""),)
 @dataclass(frozen=True, slots=True)
 class MailDocument:
     """A document in a mail. `below` holds the names within the folder of the mail's attachments; it is empty for the
-    mail itself. `octets` is about the number of bytes that the server sends for it. All its pieces have the transfer
-    encoding `encoding`. `section` is the section of the mail that holds it."""
+    mail itself. `octets` is the approximate number of bytes that the server sends for it. All its pieces have the
+    transfer encoding `encoding`. `section` is its section of the mail."""
 
     below: tuple[str, ...]
     pieces: Pieces
@@ -167,7 +169,7 @@ class MailPart:
 
 def documents_of(structure: Any, size: int) -> list[MailDocument]:
     """Return the mail first, then its attachments. If the structure is not understood, return the mail as a whole.
-    `size` is the mail's, in bytes."""
+    `size` is the mail's size in bytes."""
     try:
         body = _part(structure, "", True)
         if _count(body) <= MOST_PARTS:
@@ -182,7 +184,7 @@ def documents_of(structure: Any, size: int) -> list[MailDocument]:
 
 def _part(value: list[Any], section: str, of_mail: bool) -> MailPart:
     """Parse one section of the structure, or the body of the mail in it. Raise ValueError, TypeError, IndexError or
-    AttributeError if it has another form."""
+    AttributeError if its form is unexpected."""
     if isinstance(value[0], list):
         count = next((at for at, item in enumerate(value) if not isinstance(item, list)), len(value))
         parts = tuple(_part(item, _section_below(section, at), False) for at, item in enumerate(value[:count], start=1))
@@ -227,8 +229,8 @@ def _count(part: MailPart) -> int:
 
 
 def _leaves(part: MailPart, shown: bool = False) -> Iterator[MailPart]:
-    """Yield the leaves of one mail. An attached mail is a leaf, and its own leaves are not yielded. A picture is not
-    attached if it is `shown`: it lies beside the page that shows it (multipart/related), whatever it says itself."""
+    """Yield the leaves of one mail. An attached mail is a leaf, and its own leaves are not yielded. A picture in
+    multipart/related is `shown` by the page beside it, and does not count as attached, even if its headers say so."""
     if part.media_type.startswith("multipart/"):
         for below in part.parts:
             yield from _leaves(below, shown or part.media_type == "multipart/related")
@@ -258,7 +260,8 @@ def documents_in(message: Message) -> Iterator[tuple[MailDocument, Message]]:
 
 
 def _part_of(message: Message, section: str, of_mail: bool, parts: dict[str, Message]) -> MailPart:
-    """Return the structure of a parsed mail or of a part of it, as `_part` does; `parts` takes the parts by section."""
+    """Return the structure of a parsed mail, or of a part of it, in the form of `_part`; `parts` collects the parts by
+    section."""
     payload, media_type = message.get_payload(), message.get_content_type()
     within = media_type == EML and isinstance(payload, list) and len(payload) == 1
     if isinstance(payload, list) and not within:
@@ -317,8 +320,8 @@ def _of_attachment(part: MailPart, below: tuple[str, ...], deepest: int) -> Iter
 
 
 def _sections_to_keep(part: MailPart, written: set[str], apart: set[str]) -> Iterator[MailSection | str]:
-    """Yield what to fetch of a mail without the parts in `apart`; the bodies of other attachments are left out too.
-    Raise ValueError if no boundary separates its parts."""
+    """Yield the sections to fetch of a mail without the parts in `apart`. The bodies of other attachments are left out
+    too. Raise ValueError if no boundary separates its parts."""
     if not part.media_type.startswith("multipart/"):
         yield from [MailSection(part.section)] if part.section in written else []
         return
@@ -348,7 +351,7 @@ def decoded_body(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
 
 
 def _base64(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Decode base64 piece by piece. Reading goes on after padding, since some programs encode in parts."""
+    """Decode base64 piece by piece. Continue after padding, since some programs encode in parts."""
     held = b""
     for piece in pieces:
         *ended, held = _PADDING.split(held + piece.translate(None, _OTHER))
@@ -360,8 +363,8 @@ def _base64(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _last(text: bytes) -> bytes:
-    """Decode the last signs, whose padding may be missing. A single sign left over is dropped, since it holds less than
-    a byte."""
+    """Decode the last characters, whose padding may be missing. Drop a single remaining character, since it holds less
+    than a byte."""
     text = text[: len(text) - (len(text) % 4 == 1)]
     return binascii.a2b_base64(text + b"=" * (-len(text) % 4))
 

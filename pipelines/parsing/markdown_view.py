@@ -1,7 +1,6 @@
-"""How a document reads as Markdown (CommonMark with pipe tables), for a person.
+"""The view of a document as Markdown (CommonMark with pipe tables), for a person.
 
-Every word of every element is in it. Running headers and footers and page numbers are comments, and so are figures
-without a text.
+It has every word of every element. Running headers and footers, page numbers and figures without text are comments.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from pipelines.records import Cell, Element
 
 DEEPEST_HEADING = 6
 MOST_COLUMNS = 1000
-"""Columns of a table that are written in full. A wider table loses the columns in which no cell begins."""
+"""Most columns of a table that are written in full. A wider table loses the columns in which no cell begins."""
 _SPECIAL = re.compile(r"[\\`*\[\]<~|]|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])")
 _OPENS_BLOCK = re.compile(r"(?:#{1,6}(?=\s|$)|[>+=]|-(?=[\s-]|$))")
 _NUMBERED = re.compile(r"(\d{1,9})([.)])(?=\s|$)")
@@ -32,7 +31,7 @@ def escape(text: str) -> str:
 
 
 def _comment(text: str) -> str:
-    """Return an HTML comment. Hyphens in a row are set apart, since two could end it."""
+    """Return an HTML comment. Consecutive hyphens are separated, since two could end the comment."""
     return f"<!-- {re.sub('-(?=-)', '- ', text)} -->"
 
 
@@ -88,8 +87,7 @@ def _row(texts: Iterable[str]) -> str:
 
 
 def _table(element: Element) -> str:
-    """Return a table. Markdown has one header row, so the header rows of a column are put into it, one under the
-    other."""
+    """Return a table. Markdown has one header row, so several header rows are joined in it, column by column."""
     headers = _header_rows(element.cells)
     grid = _grid(element.cells, headers)
     width = max((cell.column + cell.column_span for cell in element.cells), default=0)
@@ -106,14 +104,14 @@ def _table(element: Element) -> str:
 
 
 class _Lists:
-    """The indentation of list items: each is under the text of the item it belongs to."""
+    """The indentation of list items: each is indented to the text of its parent item."""
 
     def __init__(self) -> None:
         self._open: list[tuple[int, int]] = []
 
     def indent(self, level: int | None) -> int:
-        """Return the indentation of the next block: an item of that level, or a block that ends all lists if there is
-        no level."""
+        """Return the indentation of the next block: an item of that level, or, without a level, a block that ends all
+        lists."""
         while self._open and (level is None or self._open[-1][0] >= level):
             self._open.pop()
         return self.indentation
@@ -185,26 +183,28 @@ def markdown_of(elements: Iterable[Element]) -> str:
 
 
 _ACTS = re.compile(r":(?=//)|(?<=www)\.|[@$]", re.IGNORECASE)
-"""Pattern of signs that viewers of Markdown turn into links and formulas unless they are escaped."""
+"""Pattern of characters that Markdown viewers turn into links and formulas unless they are escaped."""
 _SCHEMES = (
     "mailto|tel|sms|callto|skype|xmpp|sips?|facetime|magnet|geo|news|nntp|irc|bitcoin|ethereum|whatsapp|tg|slack|msteams"
     "|zoommtg|vscode|obsidian|steam"
 )
-"""Names before a colon that viewers turn into links although no slashes follow."""
+"""Names before a colon that viewers turn into links even without slashes."""
 _LINKED = re.compile(
     rf"//|www\.|@|[^\s.]\.(?=[^\W\d_](?:[a-z]|[^\x00-\x7f\s]))|[a-z0-9][。．｡](?=[a-z]{{2}})|\d{{1,3}}(?:\.\d{{1,3}}){{3}}"
     rf"|localhost(?=[:/])|\b(?:{_SCHEMES}):(?=\S)",
     re.IGNORECASE,
 )
-"""Pattern of words that some viewer turns into a link or a mention: addresses, and names of hosts by their dots."""
+"""Pattern of words that some viewer turns into a link or mention: addresses, and host names, recognised by their
+dots."""
 _OPENERS, _CLOSERS = "([{<\"'«‹“„‘", ")]}>\"'»›”’.,;:!?…"
-"""Signs around a word that do not belong to an address."""
+"""Opening and closing punctuation around a word that does not belong to an address."""
 
 
 def plain_markdown(text: str) -> str:
-    """Return words as one line of Markdown that shows them as they are, without a link, picture, formula or tag.
+    """Return one line of Markdown that shows the words unchanged, without a link, picture, formula or tag.
 
-    A word that a viewer may turn into a link by itself is set as code, in which no viewer does."""
+    A word that a viewer might turn into a link is formatted as code.
+    """
     made: list[str] = []
     for linked, together in groupby(defuse(clear(text)).split(), lambda word: bool(_LINKED.search(word))):
         words = list(together)
@@ -213,7 +213,7 @@ def plain_markdown(text: str) -> str:
 
 
 def link_label(text: str) -> str:
-    """Return the same for the label of a link, in which no viewer makes another link."""
+    """Return Markdown for the label of a link. Viewers make no links within a label, so words need not be code."""
     return _without_links(" ".join(defuse(clear(text)).split()))
 
 
@@ -222,7 +222,7 @@ def _without_links(text: str) -> str:
 
 
 def _as_code(word: str) -> str:
-    """Return a word as a code span, with the signs around it outside."""
+    """Return a word as a code span, with surrounding punctuation outside it."""
     inner = word.lstrip(_OPENERS)
     before, said = word[: len(word) - len(inner)], inner.rstrip(_CLOSERS)
     after = inner[len(said) :]

@@ -1,4 +1,4 @@
-"""Which regions of a page are coloured for a person to see its elements."""
+"""The regions of a page that are coloured to show its elements to a person."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pipelines.records import Box, Element
 
 LINE_GAP = 1.0
-"""Share of a line's height; lines nearer than this belong to one region."""
+"""Largest distance of two lines in one region, as a share of a line's height."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +35,14 @@ def union(boxes: Sequence[Box]) -> Box:
 
 
 def _is_near(region: Box, box: Box) -> bool:
-    """Say whether a line continues a region of its page: below its end, or beside it on its line."""
+    """Say whether a line continues a region of its page: below the region's end, or beside it on the same line."""
     line = min(box.y1 - box.y0, box.x1 - box.x0) * LINE_GAP
     apart = max(box.y0 - region.y1, region.y0 - box.y1), max(box.x0 - region.x1, region.x0 - box.x1)
     return max(apart) <= line
 
 
 def regions_of(boxes: Iterable[Box]) -> list[Box]:
-    """Merge boxes of lines in reading order into few regions. A column that continues elsewhere is a region of its
-    own."""
+    """Merge boxes of lines in reading order into few regions. A column that continues elsewhere is a new region."""
     regions: list[Box] = []
     for box in boxes:
         if regions and regions[-1].page == box.page and _is_near(regions[-1], box):
@@ -68,7 +67,7 @@ def _cells_by_page(element: Element, header: bool) -> dict[int, list[Box]]:
 
 
 def label_of(element: Element) -> str:
-    """Return the kind of an element, and the level of a heading or of a nested list item."""
+    """Return the label of an element: its kind, and the level of a heading or of a nested list item."""
     shown = element.level is not None and (element.kind == "heading" or element.level > 1)
     return element.kind.replace("_", " ") + (f" {element.level}" if shown else "")
 

@@ -1,7 +1,6 @@
-"""Which pictures of a document are figures, and between which blocks each is placed.
+"""The choice of a document's figures among its pictures, and their positions between blocks.
 
-A figure has no text of its own. Its block holds its place and the hash of its bytes as the file has them, which tells
-it from other pictures.
+A figure has no text. Its block has its place, and the hash of its bytes in the file as its identity.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ FIGURE = "figure"
 IMAGE, IMAGE_HASH, ALT = "image", "image_hash", "alt"
 """Metadata of a figure: the part of the package that holds it, the hash of its bytes, and the author's description."""
 LEAST_SIDE = 60.0
-"""Points; a picture that is shown smaller is an icon or a rule."""
+"""Least side of a figure in points; a smaller picture is an icon or a rule."""
 REPEATED = 0.5
 """Share of the pages; a picture on more of them is a logo."""
 
@@ -31,13 +30,13 @@ def figure(
 
 
 def shown_large(*sides: float | None) -> bool:
-    """Say whether a picture of these sides in points may be a figure; an unknown side may be long."""
+    """Say whether a picture of this size in points may be a figure; an unknown side counts as long."""
     return all(side is None or side >= LEAST_SIDE for side in sides)
 
 
 def with_figures(blocks: Sequence[Block], figures: Iterable[Block], page: int) -> list[Block]:
-    """Return the blocks of a page with its figures, or other blocks put onto the page, among them: each before the
-    first block under it, else after the last block of its column."""
+    """Return the blocks of a page with its figures, or other blocks placed on it, inserted: each before the first block
+    below it, or else after the last block of its column."""
     placed = list(blocks)
     for found in sorted(figures, key=lambda block: _place(block, page) or (0.0,) * 4):
         x0, y0, x1, y1 = _place(found, page) or (0.0,) * 4
@@ -51,7 +50,7 @@ def with_figures(blocks: Sequence[Block], figures: Iterable[Block], page: int) -
 
 
 def _place(block: Block, page: int) -> tuple[float, float, float, float] | None:
-    """Return the left, upper, right and lower edge of a block's runs on a page, or None if it has no box there."""
+    """Return the left, top, right and bottom edge of a block's runs on a page, or None if it has no box there."""
     runs = (*block.runs, *(run for cell in block.cells for run in cell.runs))
     boxes = [run.box for run in runs if run.box is not None and run.box.page == page]
     if not boxes:
@@ -64,7 +63,7 @@ def _place(block: Block, page: int) -> tuple[float, float, float, float] | None:
 
 
 def without_repeated(blocks: Sequence[Block], pages: int) -> tuple[Block, ...]:
-    """Return the blocks without pictures that are on most pages or slides."""
+    """Return the blocks without pictures that repeat on most pages or slides."""
     seen: dict[str, set[int]] = defaultdict(set)
     for block in blocks:
         page = _page(block)

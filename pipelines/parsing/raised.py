@@ -1,7 +1,7 @@
-"""Letters that stand above or below their line, written so that the meaning stays: 10⁶, m², H₂O, x_i.
+"""Superscripts and subscripts as plain text that keeps the meaning: 10⁶, m², H₂O, x_i.
 
-Unicode has raised and lowered digits and signs; anything else is written with `^` or `_`. Raised words stay as they
-are, since they carry no power: 1st, Mme, ™. So do references in brackets: [1].
+Unicode has raised and lowered digits and signs; other characters are written with `^` or `_`. Raised words such as 1st,
+Mme and ™ are unchanged, since they are not powers, and so are references in brackets: [1].
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ _LOWERED = str.maketrans(_PLAIN + "−", "₀₁₂₃₄₅₆₇₈₉₊₋�
 
 
 def raise_text(text: str) -> str:
-    """Return superscript text as plain characters. Spaces around it stay."""
+    """Return superscript text as plain characters, with the spaces around it."""
     return _write_shifted(text, _RAISED, "^")
 
 
 def lower_text(text: str) -> str:
-    """Return subscript text as plain characters. Spaces around it stay."""
+    """Return subscript text as plain characters, with the spaces around it."""
     return _write_shifted(text, _LOWERED, "_")
 
 

@@ -1,8 +1,8 @@
 """The characters of symbol fonts in Unicode: Symbol, Zapf Dingbats, Wingdings, Wingdings 2 and 3, Webdings.
 
 Text in such a font has a byte for each sign, either as the character of that number or in the private use area at
-U+F000. Signs are those of Adobe's tables and of Unicode's proposals for the Wingdings fonts. If an older sign looks the
-same (☑, ☒, ☐, ✓, ✗, ●, →), it is taken: people search for it, and models know it.
+U+F000. The Unicode signs come from Adobe's tables and from Unicode's proposals for the Wingdings fonts. If an older
+sign looks the same (☑, ☒, ☐, ✓, ✗, ●, →), it is used, since people search for it and models know it.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from functools import lru_cache
 
 _FIRST, _LAST = 0x20, 0xFF
 _PRIVATE = 0xF000
-"""Offset of the private use characters that stand for bytes of a symbol font."""
+"""Offset of the private use characters that encode bytes of a symbol font."""
 _UNUSED = "¿"
-"""Mark of a byte that the font has no sign for, or none that Unicode has."""
+"""Replacement for a byte that has no sign in the font or no equivalent in Unicode."""
 _SYMBOL = (
     " !∀#∃%&∋()∗+,−./0123456789:;<=>?"
     "≅ΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖ[∴]⊥_"
@@ -91,8 +91,8 @@ _BULLETS = {
     },
     **{_PRIVATE + byte: _TABLES["symbol"][byte] for byte in b"-\xb7\xae\xde"},
 }
-"""Signs of private use characters in fonts that are no symbol fonts: bullets, check marks and arrows, as Word has them
-in lists. Most are from Wingdings, few from Symbol."""
+"""Signs of private use characters in ordinary fonts: the bullets, check marks and arrows of Word's lists. Most are from
+Wingdings, a few from Symbol."""
 _SUBSET = re.compile(r"[A-Z]{6}\+")
 _NO_NAME = re.compile(r"[^a-z0-9]++")
 _NAME = re.compile(
@@ -100,12 +100,12 @@ _NAME = re.compile(
     r"|(?:itc)?(?:zapf)?dingbats(?:itc)?|monotypesorts)(?:regular|normal|roman|bold|italic|oblique|bt|mt|std)*+"
 )
 LONGEST_NAME = 100
-"""Characters of the longest name of a font that is looked at."""
+"""Most characters of a font's name that are examined."""
 
 
 @lru_cache(maxsize=512)
 def _signs(font: str) -> dict[int, str]:
-    """Return the signs of a font by their characters; without a symbol font, those of common bullets."""
+    """Return the signs of a font by its characters; for an ordinary font, the signs of common bullets."""
     name = _SUBSET.sub("", font, count=1)
     found = _NAME.fullmatch(_NO_NAME.sub("", name.lower()))
     if not found:
@@ -114,12 +114,13 @@ def _signs(font: str) -> dict[int, str]:
 
 
 def is_symbol_font(font: str) -> bool:
-    """Say whether the letters of a font are signs."""
+    """Say whether a font has signs in place of letters."""
     return _signs(font[:LONGEST_NAME]) is not _BULLETS
 
 
 def symbol_text(text: str, font: str) -> str:
-    """Return text with the signs of its font in Unicode; a character that stands for no sign stays as it is.
+    """Return text with the signs of its font in Unicode; other characters are unchanged.
 
-    The font may have any name. In other fonts, only private use characters that are common bullets are signs."""
+    The font may have any name. In ordinary fonts, only private use characters of common bullets are signs.
+    """
     return text.translate(_signs(font[:LONGEST_NAME]))

@@ -1,13 +1,13 @@
-"""The title of a document: the text that tells it from the others of its source.
+"""The choice of a document's title, which distinguishes it from others of its source.
 
-The side-car's title comes first, then the file's own unless it is useless, then the cover (the largest text of the
-first page of a PDF, or the title row of a sheet), then the heading that all others are below, then the lines above the
-first section, and last the file's name. The name of a part (`Overview`, `1. Scope`, `Sheet1`) is no title.
+The candidates in order: the side-car's title, the file's own title unless it is useless, the cover (the largest text of
+a PDF's first page, or the title row of a sheet), the heading above all others, the lines above the first section, and
+the file's name. The name of a part (`Overview`, `1. Scope`, `Sheet1`) is not a title.
 
-A parser sees one document, so a title that others are likely to have too gets the file's name in parentheses:
-`Annual report (mills-2022)`. Such a title only names a kind of document, or a site and a part of it; or it was found
-in the text, and lacks the year, quarter or version that the file's name gives; or it is a first line without the look
-of a title. It is embedded whole. A title that is only the file's name is shown, but never embedded.
+A parser sees only one document, so a title that others are likely to share gets the file's name in parentheses: `Annual
+report (mills-2022)`. This applies to a title that only names a kind of document, or a site and a part of it; to one
+found in the text without the year, quarter or version of the file's name; and to a first line that does not look like a
+title. The combined title is embedded. A title that is only the file's name is shown, but never embedded.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pipelines.parsing.cleaning import clean_text
 from pipelines.records import Element, RawDocument
 
 LONGEST_TITLE = 300
-"""Characters of the longest title."""
+"""Most characters of a title."""
 _MAP_SUFFIX = ".elements"
 """The ending that a structural map adds to the name of the file that it describes."""
 _PDF, _MAIL, _PAGE = "application/pdf", "message/rfc822", "text/html"
@@ -155,8 +155,8 @@ PARTS: Mapping[str, str] = {
         참고문헌;
         시트; 제목; 초안""",
 }
-"""The names of parts, by language, parted by semicolons. They head a part of any document, or stand on its furniture.
-Numbers around them do not count, nor do accents."""
+"""Names of parts of documents, by language, separated by semicolons. They are headings or running titles in any
+document. Numbers around them and accents are ignored."""
 
 
 UNNAMED = """
@@ -187,7 +187,7 @@ UNNAMED = """
     powerpoint 演示文稿;
     powerpoint 簡報; powerpoint プレゼンテーション; powerpoint 프레젠테이션
 """
-"""Titles that programs give to a new document, parted by semicolons. Numbers after them do not count."""
+"""Titles that programs give to a new document, separated by semicolons. Numbers after them are ignored."""
 
 
 _WORD = re.compile(r"[^\W_]+")
@@ -200,7 +200,8 @@ def _folded_words(text: str) -> list[str]:
 
 
 def _words(text: str) -> list[str]:
-    """Return the folded words of a text, or of the beginning of one that is too long for a title."""
+    """Return the words of a text in lower case without accents; of a text too long for a title, only the first
+    words."""
     return _folded_words(text[:LONGEST_TITLE])
 
 
@@ -218,7 +219,7 @@ SECTIONS = _word_list(
     ملحق บทที่ หมวด ข้อ avsnitt bilaga afsnit bilag luku liite fejezet szakasz melleklet capitol sectiune anexa член
     """
 )
-"""Words, in all these languages, that together with a number begin the heading of a section."""
+"""Words of all these languages that begin the heading of a section together with a number."""
 
 KINDS = _word_list(
     """
@@ -243,7 +244,7 @@ KINDS = _word_list(
     bollettino avviso certificato domanda modulo opuscolo istruzioni regolamento
     """
 )
-"""Words, in all these languages, that name a kind of document and say nothing of its subject."""
+"""Words of all these languages that name a kind of document and say nothing about its subject."""
 
 _NEAR_KINDS = _word_list(
     """
@@ -256,10 +257,10 @@ _NEAR_KINDS = _word_list(
     las y del para i w z na do dla il lo gli e di della per та і й для про на за з у и о по
     """
 )
-"""Words that say no subject either, next to the name of a kind."""
+"""Words next to the name of a kind that say nothing about the subject either."""
 
 _ASIDES = _word_list("or and yes no mark one x to from re by und oder ja nein ou et oui non y o si і та або так ні")
-"""Words that stand alone on forms and covers."""
+"""Words that appear alone on forms and covers."""
 
 # ---------------------------------------------------------------- useless titles
 
@@ -319,8 +320,8 @@ def _fold(text: str) -> str:
 
 
 def names_a_part(text: str) -> bool:
-    """Say whether a text is the name of a part, such as `Overview`, `2. Summary`, `Part II` or `Sheet1`, or of several,
-    or a date."""
+    """Say whether a text names one or more parts, such as `Overview`, `2. Summary`, `Part II` or `Sheet1`, or is a
+    date."""
     words = [word for word in (word.rstrip(_DIGITS) for word in _words(text)) if word]
     while words and " ".join(words) not in _parts() and _NUMBER.fullmatch(words[-1]):
         words.pop()
@@ -349,7 +350,7 @@ def names_a_kind(title: str) -> bool:
 
 
 def is_junk_title(title: str, uri: str) -> bool:
-    """Say whether a title property is useless: a placeholder, the name of a part, or the name of some file."""
+    """Say whether the title in a file's properties is useless: a placeholder, the name of a part, or a file name."""
     bare = _PROGRAM.sub("", title)
     if _JUNK.fullmatch(bare) or _is_unnamed(bare) or _FILE_SUFFIX.search(bare) or names_a_part(bare):
         return True
@@ -357,11 +358,11 @@ def is_junk_title(title: str, uri: str) -> bool:
 
 
 _BETWEEN = re.compile(r"(?<=\s)[|·•»–—-](?=\s)|::")
-"""Signs between the name of a page and the name of its site."""
+"""Pattern of separators between the name of a page and the name of its site."""
 
 
 def _names_a_site(title: str) -> bool:
-    """Say whether the title of a page names its site and no more than a part of it: `Home | Town of Ely`."""
+    """Say whether the title of a web page names only its site, with or without a part of it: `Home | Town of Ely`."""
     parts = _BETWEEN.split(title)
     return len(parts) > 1 and (names_a_part(parts[0]) or names_a_part(parts[-1]))
 
@@ -373,13 +374,14 @@ _EDITION = re.compile(
     r"(?<![^\W_])(?:(?:19|20)\d\d(?![^\W_qhk])|(?:fy|cy) ?-?\d{2,4}(?![^\W_])|q[1-4](?![^\W_])|v\d+(?![^\W_]))",
     re.IGNORECASE,
 )
-"""A year, a quarter or a version in a file's name."""
+"""Pattern of a year, quarter or version in a file's name."""
 
 
 def with_file_name(title: str, uri: str, declared: bool = False) -> str:
     """Return the title, with the file's name in parentheses if other documents are likely to have the same title.
 
-    A title that its author `declared` needs no year."""
+    A missing year does not matter in a title that the author `declared`.
+    """
     stem = file_stem(uri)
     said = set(_words(title))
     missing = {edition.casefold() for edition in _EDITION.findall(stem)} - said
@@ -393,12 +395,12 @@ def _title_beside(title: str, stem: str) -> str:
 
 
 def without_file_name(title: str, uri: str) -> str:
-    """Return a title without the file's name that `with_file_name` added."""
+    """Return a title without the file's name that `with_file_name` added to it."""
     return title.removesuffix(f" ({file_stem(uri)[: LONGEST_TITLE // 2]})")
 
 
 def begins_title(heading: str, title: str) -> bool:
-    """Say whether a heading is the title, or all of it but the file's name."""
+    """Say whether a heading is the title, or the title without the file's name."""
     return heading == title or title.startswith(f"{heading} (")
 
 
@@ -406,27 +408,27 @@ def begins_title(heading: str, title: str) -> bool:
 
 
 OPENING_BLOCKS = 40
-"""Blocks of the first page in which a title is looked for."""
+"""Blocks of the first page that are searched for a title."""
 COVER_CHARACTERS = 400
-"""Characters of the text of a page that is a cover, not a page of text."""
+"""Most characters of a cover page; a page with more is a page of text."""
 LONGEST_NAME = 200
-"""Characters of a title taken from the text."""
+"""Most characters of a title found in the text."""
 MOST_WORDS, MOST_IDEOGRAPHS = 30, 60
-"""Words, or letters of a text without spaces, of a title taken from the text."""
+"""Most words of a title found in the text, or most letters of one in a script without spaces."""
 SENTENCE_WORDS = 6
-"""Words from which on a text that ends with a stop is a sentence. `Apple Inc.` is no sentence."""
+"""Fewest words of a text that counts as a sentence if it ends with a full stop. `Apple Inc.` is not a sentence."""
 LARGER = 1.15
-"""How much larger than the text of its page a title is set."""
+"""Least ratio of a title's size to the size of its page's text."""
 ALIKE = 0.88
-"""The size of a further line of a title on a page of text, relative to its largest."""
+"""Least size of a further line of a title on a page of text, relative to the title's largest line."""
 ALIKE_ON_A_COVER = 0.6
-"""The size of a further line of a title on a cover, relative to its largest."""
+"""Least size of a further line of a title on a cover, relative to the title's largest line."""
 MOST_LINES = 5
-"""Lines of a title on a cover."""
+"""Most lines of a title on a cover."""
 LEAST_WORDS = 3
-"""Words that lines without the look of a title must have to be one."""
+"""Fewest words of a title that is made of lines that do not look like one."""
 LAST_PAGE = 2
-"""The last page on which a heading may still be the title, if no prose is above it."""
+"""Last page on which a heading may still be the title, if no prose is above it."""
 _ADDRESS = re.compile(r"://|\bwww\.|\w\.[a-z]{2,4}/\w")
 _INNER_STOP = re.compile(r"[^\W\d_]{3}[.!?]\s+[^\W\d_]")
 _IDEOGRAPH = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
@@ -451,8 +453,8 @@ def _stops_within(text: str) -> bool:
 
 
 def _is_name(element: Element) -> bool:
-    """Say whether a block may name its document: no sentence, no name of a part, no aside in parentheses, and with at
-    least two letters."""
+    """Say whether a block may be a title: it has at least two letters, and is not a sentence, the name of a part or
+    text in parentheses."""
     text = element.text
     return (
         element.kind in ("heading", "paragraph")
@@ -469,7 +471,7 @@ def _is_name(element: Element) -> bool:
 
 
 def _size(element: Element) -> float:
-    """Return the height of the lines of a block; 0 if its lines have no boxes, or are turned."""
+    """Return the height of the lines of a block; 0 if its lines have no boxes, or are rotated."""
     heights = [place.box.y1 - place.box.y0 for place in element.places[:OPENING_BLOCKS] if place.box]
     lengths = [place.box.x1 - place.box.x0 for place in element.places[:OPENING_BLOCKS] if place.box]
     return median(heights) if heights and max(lengths) >= min(heights) else 0
@@ -486,8 +488,8 @@ def _opening(elements: Iterable[Element]) -> Iterator[Element]:
 
 
 def _from_cover(elements: Sequence[Element]) -> str | None:
-    """Return the largest text of the first page of a PDF, with lines of nearly its size next to it, and those further
-    down the page before its first sentence."""
+    """Return the largest text of a PDF's first page, with adjacent lines of similar size, and lines of similar size
+    further down before the first sentence."""
     page = [element for element in elements[: 5 * OPENING_BLOCKS] if element.page_start == 1 and element.text.strip()]
     page = [element for element in page if element.kind not in ("page_header", "page_footer", "figure")]
     opening = list(_opening(page[:OPENING_BLOCKS]))
@@ -517,7 +519,7 @@ def _from_cover(elements: Sequence[Element]) -> str | None:
 
 
 def _from_sheet(elements: Sequence[Element]) -> str | None:
-    """Return the title row above the first table of a workbook, else the name of its first sheet."""
+    """Return the title row above the first table of a workbook, or else the name of its first sheet."""
     text = [element for element in elements if element.kind not in ("figure", "break")]
     sheet = next((element for element in text if element.kind == "heading"), None)
     for element in text:
@@ -530,8 +532,8 @@ def _from_sheet(elements: Sequence[Element]) -> str | None:
 
 
 def _from_headings(elements: Sequence[Element]) -> str | None:
-    """Return the heading that all others are below. Headings beside a section or part are sections too; a part without
-    text of its own does not count."""
+    """Return the heading that is above all others. A heading on the level of a section or part is a section too; a part
+    without text is ignored."""
     text = [element for element in elements if element.kind not in ("figure", "page_header", "page_footer", "break")]
     headings = [element for element in text if element.kind == "heading"]
     bare = {id(one) for one, after in pairwise(text) if one.kind == after.kind == "heading" and _is_above(one, after)}
@@ -555,7 +557,8 @@ def _is_above(heading: Element, after: Element) -> bool:
 
 
 def _from_first_lines(elements: Sequence[Element]) -> str | None:
-    """Return the lines above the first section of a text if they may be a title: as many as make LEAST_WORDS words."""
+    """Return the lines above the first section of a text if they may be a title: as many lines as are needed for
+    LEAST_WORDS words."""
     text = [element for element in elements if element.kind not in ("figure", "page_header", "page_footer", "break")]
     if not any(element.kind == "heading" for element in text[1:]):
         return None
@@ -573,8 +576,8 @@ def _from_first_lines(elements: Sequence[Element]) -> str | None:
 
 
 def choose_title(doc: RawDocument, declared: str, elements: Sequence[Element]) -> tuple[str, bool]:
-    """Return the title, and whether it is only the file's name. Sources in order: the listing's title, the file's own
-    title unless it is useless, the cover, the heading above all others, the first line, the name."""
+    """Return the title, and whether it is only the file's name. Candidates in order: the listing's title, the file's
+    own title unless it is useless, the cover, the heading above all others, the first line, the name."""
     listed = clean_text(doc.title or "")
     if listed:
         return listed[:LONGEST_TITLE], False

@@ -1,10 +1,10 @@
-"""Which claims an answer makes and which places support each: statements quoted, or written by a model and checked.
+"""The claims of an answer and the places that support them: quoted statements, or claims of a model that are checked.
 
-No language model is needed: the answer is then the best statement that bears the question out, verbatim. If there is a
-model, its reply is split into claims. A claim stays if the passages it cites hold enough of its content words and every
-name that is not in the question, and if one statement has the numbers of each of its clauses. A claim that cites
-nothing stays with the one passage that supports it, if there is one. Nothing is said without a place, and if nothing
-remains the question is declined.
+If there is no language model, the answer is the best statement that supports an answer, word for word. With a model,
+its reply is split into claims. A claim is kept if the passages it cites contain enough of its content words and every
+name that is not in the question, and if one statement has the numbers of each of its clauses. A claim without a
+citation is kept if exactly one passage supports it. Every claim has a place; if no claim remains, the question is
+declined.
 """
 
 from __future__ import annotations
@@ -50,22 +50,23 @@ MOST_SENTENCES = 3
 MOST_MARKED = 3
 LEAST_COSINE = 0.01
 NEAR_BEST = 0.6
-"""Share of the best statement's score from which another may answer, if the best has not what is asked for."""
+"""Least score of a replacement, as a share of the best statement's score. It answers if the best statement lacks the
+kind of value asked for."""
 FLAT = 0.5
 OWN = 0.5
-"""Weight of the words that a statement says itself, against those that it says with its headings and passage."""
+"""Weight of the words in a statement itself, relative to those in its headings and passage."""
 MEANING = 0.5
-"""Weight of a statement's cosine, in spreads of all cosines, in the exponent."""
+"""Weight of a statement's cosine in the exponent of its score, in standard deviations of all cosines."""
 MOST_FORMED = 20
-"""Statements whose form is looked at; those with lower scores could not come first."""
+"""Number of best-scoring statements whose form is examined; later ones could not become the best."""
 CONTRASTED = 1.5
-"""Factor of a statement that contrasts two things, where their difference is asked for."""
+"""Factor for a statement that contrasts two things, if the question asks for their difference."""
 VALUED, DEFINING, SUBJECT, PARTIAL, OTHER_SCRIPT = 1.4, 1.6, 1.15, 0.85, 0.6
-"""Factors of a statement with a value of the kind asked for, of one that defines, of one that begins with a word asked
-for, of one that tells a part only, and of one in another script."""
+"""Factors for a statement with a value of the kind asked for, for a definition, for one that begins with a word asked
+for, for one that gives only part of an answer, and for one in another script."""
 WORDS, MEANT = 0.625, 0.99
-"""Factors of the share of the question's words that a statement says, and of the way that its meaning has gone. At the
-shipped threshold about half of the words or a third of the way is enough."""
+"""Factors for the share of the question's words in a statement, and for the closeness of its meaning (`way`). At the
+shipped threshold about half of the words, or a closeness of one third, is enough."""
 _SEPARATORS = re.compile(r"[_/.-]+")
 
 
@@ -73,7 +74,7 @@ _SEPARATORS = re.compile(r"[_/.-]+")
 class Citation:
     """A place in the context: the sentence word for word, with its page. `name` is the document's. `generated` is true
     if a language model wrote the sentence, as in the description of a figure; `stripped` is true if links, tags or
-    other active text were taken out of the quote."""
+    other active text were removed from the quote."""
 
     name: str
     source: str
@@ -92,7 +93,7 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A statement, without the mark it ends with, and the places that support it."""
+    """A statement without its final mark, and the places that support it."""
 
     text: str
     citations: tuple[Citation, ...]
@@ -106,9 +107,9 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer; `claims` is empty if the question is declined. `model` is the language model that wrote them, if any;
-    `notes` say what was left out, and why. `marked` are sentences that give orders to a model: they are quoted, but
-    never evidence."""
+    """An answer; `claims` is empty if the question is declined. `model` is the language model that wrote the claims, if
+    any; `notes` say what was left out, and why. `marked` has the sentences that give orders to a model; they may be
+    quoted, but are never evidence."""
 
     claims: tuple[Claim, ...] = ()
     option: str | None = None
@@ -131,7 +132,7 @@ class Answer:
 
 
 def citation_of(evidence: Evidence, statement: Statement | None = None) -> Citation:
-    """Return the place of a sentence, with all of the statement that it is part of as the quote."""
+    """Return the place of a sentence, with its whole statement as the quote."""
     passage: ContextPassage = evidence.passage
     first, sentence = passage.chunks[0], evidence.sentence
     written = any(DESCRIPTION in item.block_types for item in passage.chunks if item.chunk_id == sentence.chunk_id)
@@ -141,15 +142,15 @@ def citation_of(evidence: Evidence, statement: Statement | None = None) -> Citat
 
 
 def best_of(evidence: Sequence[Evidence], wanted: Weights) -> Evidence:
-    """Return the sentence that supports most; on a tie the first in reading order."""
+    """Return the sentence that supports most; on a tie, the first in reading order."""
     return max(evidence, key=lambda item: (item.support(wanted), share(wanted, item.terms)))
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerCandidate:
-    """A statement that may answer: the share of the question's words, by weight, that it says itself (`own`), that it
-    says with the headings above it (`near`), how much of the way from all sentences to the question its meaning has
-    gone (`way`, None without vectors), and how well it answers, `score`."""
+    """A statement that may be the answer. `own` is the share, by weight, of the question's words in the statement,
+    `near` the share with its headings included. `way` is the closeness of its meaning to the question: 0 like an
+    average sentence, 1 like the question itself; None without vectors. `score` says how well it answers."""
 
     statement: Statement
     own: float
@@ -159,14 +160,14 @@ class AnswerCandidate:
 
     @property
     def borne(self) -> float:
-        """Return how far the statement bears the question out, by its words or by its meaning, in [0, 1]."""
+        """Return how far the statement covers the question, by its words or its meaning, in [0, 1]."""
         return max(WORDS * self.near, MEANT * (self.way or 0.0))
 
 
 def candidates(
     needs: Needs, statements: Sequence[Statement], alike: Sequence[float], rules: Rules = ALL
 ) -> list[AnswerCandidate]:
-    """Return statements by how well they answer, best first."""
+    """Return statements, best answer first."""
     mean, spread, ground = _measure([item.cosine for item in statements], alike)
     names = {item.evidence.passage.number: _names(item.evidence.passage) for item in statements}
     words = [(term, weight, weight**FLAT) for term, weight in needs.wanted.items()]
@@ -197,7 +198,7 @@ def candidates(
 
 
 def _form(item: Statement, needs: Needs, rules: Rules) -> float:
-    """Return the factor of a statement by its beginning, and by its script."""
+    """Return the factor for the beginning and the script of a statement."""
     text = item.parts[-1].sentence.text if len(item.parts) > 1 and not item.rest else item.parts[0].sentence.text
     factor = DEFINING if rules.definitions and needs.defined_by(text) else 1.0
     factor *= SUBJECT if rules.subjects and needs.begins(item.parts[0].sentence.text) else 1.0
@@ -206,7 +207,7 @@ def _form(item: Statement, needs: Needs, rules: Rules) -> float:
 
 
 def _measure(cosines: Sequence[float | None], alike: Sequence[float]) -> tuple[float, float, float]:
-    """Return mean and spread of the cosines, and the mean of those of other candidates, the ground they rise from."""
+    """Return mean and spread of the cosines, and the mean of the cosines of other candidates as the baseline."""
     known = [near for near in cosines if near is not None]
     if not known:
         return 0.0, 1.0, 0.0
@@ -217,7 +218,7 @@ def _measure(cosines: Sequence[float | None], alike: Sequence[float]) -> tuple[f
 
 
 def _names(passage: ContextPassage) -> frozenset[str]:
-    """Return the words of a document's path, by which it may be called."""
+    """Return the words of a document's path, which users may use as its name."""
     return frozenset(terms_of(_SEPARATORS.sub(" ", passage.chunks[0].uri)))
 
 
@@ -231,11 +232,12 @@ def extract_answer(
     unknown: Collection[str] = (),
     rules: Rules = ALL,
 ) -> Answer:
-    """Return the statement that answers the question best, word for word with what must be read with it. For the
-    difference of two things, return one for each if none speaks of both.
+    """Return the statement that answers the question best, word for word, with the sentences that belong to it.
 
-    Decline if no statement bears the question out by `least`, or has the kind of value that it asks for. `alike` are
-    the cosines of other candidates, and `unknown` those words of the question that no document has."""
+    For the difference of two things, return one statement for each if no statement mentions both. Decline if no
+    statement covers at least `least` of the question, or has the kind of value asked for. `alike` has the cosines of
+    other candidates, and `unknown` the words of the question that no document has.
+    """
     evidence = evidence_of(context, said)
     needs = needs_of(question, weigh, partial(_vocabulary, evidence), unknown if rules.spelling else ())
     ranked = candidates(needs, statements_of(evidence, rules), alike, rules)
@@ -257,7 +259,8 @@ def _vocabulary(evidence: Sequence[Evidence]) -> frozenset[str]:
 
 
 def _answers(item: AnswerCandidate, needs: Needs, least: float, rules: Rules) -> bool:
-    """Say whether a statement bears the question out: enough of it, its numbers, and a value of the kind asked for."""
+    """Say whether a statement answers: it covers enough of the question, has its numbers, and has a value of the kind
+    asked for."""
     if item.borne < least or not item.near:
         return False
     if rules.clauses:
@@ -270,7 +273,7 @@ def _answers(item: AnswerCandidate, needs: Needs, least: float, rules: Rules) ->
 def _of_each(
     sides: tuple[str, str], needs: Needs, ranked: Sequence[AnswerCandidate], weigh: Weigh, least: float
 ) -> list[AnswerCandidate]:
-    """Return the best statement that names both things that are compared, or else the best that names each."""
+    """Return the best statement that names both compared things, or else the best statement for each."""
     named = [frozenset(weigh(set(terms_of(side)))) for side in sides]
     if not all(named) or named[0] == named[1]:
         return []
@@ -335,9 +338,10 @@ def choose_option(
     said: Reading = frozenset,
     unknown: Collection[str] = (),
 ) -> Answer:
-    """Return the option that the passages support best by words of its own, with the statement that does it.
+    """Return the option that the passages support best by its own words, with the supporting statement.
 
-    Decline if no statement bears the question out, or none supports one option before the others."""
+    Decline if no statement covers the question, or no statement supports one option more than the others.
+    """
     evidence = evidence_of(context, said)
     needs = needs_of(question, weigh, partial(_vocabulary, evidence), unknown)
     statements = statements_of(evidence)
@@ -359,8 +363,8 @@ def option_claim(letter: str, text: str, evidence: Evidence, statement: Statemen
 
 
 def answer_json(question: str, answer: Answer, hits: Sequence[Hit], with_options: bool) -> dict[str, Any]:
-    """Return the JSON of `ask`. `option` is present only if there were options, and null if none was chosen; `marked`
-    only if there are marked sentences; `active_text_removed` only if it is true."""
+    """Return the JSON of `ask`. `option` is present only if there were options, and is null if no option was chosen.
+    `marked` is present only if there are marked sentences, and `active_text_removed` only if it is true."""
     return {
         "query": question,
         "answer": answer.text,
@@ -426,7 +430,7 @@ class Said:
 
 
 def passages_shown(context: Sequence[ContextPassage]) -> str:
-    """Return the passages as a prompt shows them, numbered; none of their own lines can pass for a number."""
+    """Return the passages, numbered, for a prompt; lines of a passage that look like such a number are changed."""
     parts = []
     for passage in context:
         headings = " › ".join(passage.chunks[0].header_chain)
@@ -473,7 +477,7 @@ def _finds_nothing(reply: str) -> bool:
 
 
 def letter_of(reply: str, options: Mapping[str, str]) -> str | None:
-    """Return the one option that a reply names by its letter, or None if it names none or several."""
+    """Return the option that a reply names by its letter, or None if it names no option or several."""
     text = clean(reply, LONGEST_ANSWER)
     found: list[str] = re.findall(r"\b\w\b", text)
     words = [word if word in options else word.translate(_LOOK_ALIKES) for word in found]
@@ -506,7 +510,7 @@ class Checker:
             self._of.setdefault(item.evidence.passage.number, []).append(item)
 
     def check(self, said: Said) -> Claim | str:
-        """Return the claim with its places, or why it is dropped."""
+        """Return the claim with its places, or the reason to drop it."""
         shown = f"{said.text[:80]!r} was dropped: "
         if gives_orders(said.text):
             return shown + "it repeats an order found in a document"
@@ -521,8 +525,9 @@ class Checker:
         return Claim(defuse(said.text), tuple(citation_of(item.evidence, item) for item in places[1]), said.end)
 
     def _places(self, claim: str, numbers: Sequence[int]) -> tuple[float, list[Statement]]:
-        """Return how far the numbered passages support a claim, and a statement of each that does; 0.0 and nothing if
-        they lack a name of it, or if no statement has the numbers of one of its clauses with most of its words."""
+        """Return how far the numbered passages support a claim, and one supporting statement of each. Return 0.0 and no
+        statement if a name of the claim is missing in them, or if the numbers and most words of a clause are in no
+        single statement."""
         terms = set(terms_of(claim))
         wanted = self._weigh(terms) or self._asked
         cited = [self._of[number] for number in numbers if number in self._of]
@@ -536,7 +541,7 @@ class Checker:
         return support, [item for item in best if share(wanted, item.terms) and self._relevant(item, terms)]
 
     def _clause_verdicts(self, claim: str, cited: Sequence[Sequence[Statement]]) -> Iterator[bool]:
-        """Yield for each clause of a claim that has numbers whether one statement has them, with most of its words."""
+        """Yield for each clause with numbers whether one statement has these numbers and most of its words."""
         for clause in clauses_of(claim):
             if numbers := clause.numbers:
                 words = self._weigh(clause.words)
@@ -548,7 +553,8 @@ class Checker:
                 )
 
     def holds_numbers(self, option: str, passages: Collection[int]) -> bool:
-        """Say whether a statement of the passages, or of any if none are named, has the numbers of an option."""
+        """Say whether a statement in the named passages, or in any passage if none are named, has the numbers of an
+        option."""
         numbers = {term for term in read(option) if term[0].isdigit()}
         return not numbers or any(
             numbers <= self._read[id(item)]
@@ -557,7 +563,7 @@ class Checker:
         )
 
     def _relevant(self, item: Statement, terms: set[str]) -> bool:
-        """Say whether the claim, its statement or the headings above share a word with the question."""
+        """Say whether the statement or its headings share a word with the question."""
         return not self._asked or any(term in self._asked for term in terms | item.terms | item.evidence.about)
 
 
@@ -567,7 +573,7 @@ class Checker:
 def _ask_model(
     model: LanguageModel, template: PromptTemplate, tokens: int, problem: ReplyCheck, **values: str
 ) -> Reply | str:
-    """Return the model's reply, or why there is no reply."""
+    """Return the model's reply, or the reason that it gave no reply."""
     system, user = template.render(**values)
     (reply,) = model.replies([Prompt(system, user, tokens)], problem)
     if isinstance(reply, NoReply):
@@ -582,7 +588,7 @@ def write_answer(
     template: PromptTemplate,
     weigh: Weigh,
 ) -> Answer | str:
-    """Return the model's answer, with dropped claims in `notes`, or a text that says why it gave none."""
+    """Return the model's answer, with dropped claims in `notes`; or return the reason that there is no answer."""
     values = {"question": as_data(question), "passages": passages_shown(context)}
     reply = _ask_model(model, template, ANSWER_TOKENS, _problem, **values)
     if isinstance(reply, str):
@@ -603,7 +609,7 @@ def pick_option(
     template: PromptTemplate,
     weigh: Weigh,
 ) -> Answer | str:
-    """Return the option that the model names by its letter, as an answer, or a text that says why it gave none."""
+    """Return the option whose letter the model names, as an answer; or return the reason that there is no answer."""
 
     def problem(reply: Reply) -> str | None:
         why = _problem(uncut(reply))

@@ -1,12 +1,13 @@
-"""The part of a question that asks, apart from words that are only said to a person or model who answers.
+"""The asking part of a question, separated from instructions to the person or model who answers.
 
 "Assume that you are an analyst. Answer in USD millions, using the balance sheet": such words are rare in documents, so
-BM25 would give them the most weight, and they pull a vector away. A question is cut into clauses, and each clause asks,
-opens (`using the balance sheet`), orders a reply (`answer in millions`), casts a role (`you are an analyst`), or states
-the condition of an order (`if it is not useful`, then say so). Words of the last three count little, and so do those
-words of an opening that only address (`using`, `information`). A place that a clause names keeps its weight, such as
-`the balance sheet`, and so does every word that also stands in a clause that asks. A question in which no clause asks,
-such as `Explain the warranty`, is left as it is. The rules are for English and Ukrainian; other words ask.
+BM25 would give them the most weight, and they pull a vector away. A question is cut into clauses of five kinds: a
+clause asks, opens (`using the balance sheet`), instructs (`answer in millions`), assigns a role (`you are an analyst`),
+or states the condition of an instruction (`if it is not useful`, then say so). Words of the last three kinds get little
+weight, and so do the words of an opening that only instruct (`using`, `information`). A place named in a clause, such
+as `the balance sheet`, keeps its weight, and so does every word that also occurs in an asking clause. If no clause
+asks, as in `Explain the warranty`, the question is unchanged. The rules cover English and Ukrainian; in other languages
+all words keep their weight.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from typing import Literal
 from pipelines.terms import terms_of
 
 LITTLE = 0.2
-"""Weight of a word that only addresses, against 1 for one that asks."""
+"""Weight of a word that only instructs; an asking word has weight 1."""
 MOST_CLAUSES = 200
-"""Clauses of a question that are told apart; what follows them asks."""
+"""Most clauses of a question that are classified; the text after them counts as asking."""
 
 Kind = Literal["asks", "opens", "orders", "casts", "conditions"]
 
@@ -103,14 +104,14 @@ def _address_terms() -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class WeightedQuestion:
-    """A question's words by weight, LITTLE or 1, in order, and the text to embed."""
+    """A question's words in order, each with weight LITTLE or 1, and the text to embed."""
 
     text: str
     weights: Mapping[str, float]
 
 
 def clauses(question: str) -> Iterator[tuple[Kind, str]]:
-    """Yield the clauses of a question with their kinds, in order."""
+    """Yield the clauses of a question in order, each with its kind."""
     found = [clause for part in _CUT.split(question, MOST_CLAUSES) if (clause := (part or "").strip())]
     kinds = [_kind(clause) for clause in found]
     for at, clause in enumerate(found):
@@ -130,7 +131,7 @@ def _kind(clause: str) -> Kind:
 
 
 def asking(question: str) -> WeightedQuestion:
-    """Return what a question asks. If no clause asks, or no content would remain, all of it does."""
+    """Return the asking part of a question. If no clause asks, or no content would remain, return all of it."""
     found = list(clauses(question))
     text = " ".join(part for kind, clause in found for part in _parts_to_embed(kind, clause))
     if len(found) == 1 or not any(kind == "asks" and terms_of(clause) for kind, clause in found):
@@ -144,7 +145,7 @@ def asking(question: str) -> WeightedQuestion:
 
 
 def _parts_to_embed(kind: Kind, clause: str) -> Iterator[str]:
-    """Yield what a vector should know of a clause: all of one that asks or opens, of others only their places."""
+    """Yield the parts of a clause to embed: all of one that asks or opens, only the places of any other."""
     if kind in ("asks", "opens"):
         yield clause
     elif kind != "conditions":
@@ -152,7 +153,7 @@ def _parts_to_embed(kind: Kind, clause: str) -> Iterator[str]:
 
 
 def _whole(kind: Kind, clause: str) -> set[str] | None:
-    """Return the terms of a clause that keep their weight; None if all do."""
+    """Return the terms of a clause that keep their weight; None means all."""
     if kind == "asks":
         return None
     if kind == "conditions":
@@ -164,7 +165,7 @@ def _whole(kind: Kind, clause: str) -> set[str] | None:
 
 
 def _places(clause: str) -> Iterator[str]:
-    """Yield the words after each `the` up to a verb or preposition, if the first of them does not address:
+    """Yield the words after each `the` up to a verb or preposition, if the first of them is not an instructing word:
     `balance sheet` of `the details shown in the balance sheet`, nothing of `the standpoint of an analyst`."""
     at = 0
     while match := _PLACE.search(clause, at):

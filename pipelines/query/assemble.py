@@ -1,7 +1,7 @@
-"""The context an answer may draw on: a few passages, in reading order, within a token budget.
+"""The context of an answer: a few passages, in reading order, within a token budget.
 
-Documents are in the order of their best hit. The passages of one document are in reading order. Chunks that follow
-each other, or paragraphs of one chunk, become one passage. The context is text only: it has no scores, ids or marks.
+Documents are in the order of their best hit. The passages of one document are in reading order. Chunks that follow each
+other, or paragraphs of one chunk, become one passage. The context is text only: it has no scores, ids or marks.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|\n+")
 class QuotableSentence:
     """A quotable sentence or table row of a chunk, with its own page.
 
-    `lead` is the text above it that must be read with it. `sentence_id` is "" if this is a whole passage. `cosine` is
-    the similarity to the question, None if the question has no vector, and for code. `kind` is what the sentence was
-    read from, such as `list_item`. `stripped` says that links and other active content were taken out."""
+    `lead` is the text above it that belongs to it. `sentence_id` is "" if this is a whole passage. `cosine` is the
+    similarity to the question, None if the question has no vector, and for code. `kind` is the kind of element that it
+    comes from, such as `list_item`. `stripped` says that links and other active content were removed.
+    """
 
     chunk_id: str
     text: str
@@ -40,7 +41,7 @@ class QuotableSentence:
 
     @property
     def text_after_lead(self) -> str:
-        """Return the sentence after its lead, in the form in which the first row of a table is written."""
+        """Return the sentence after its lead, written like the first row of a table."""
         return f"{self.lead}: {self.text}" if self.lead else self.text
 
 
@@ -48,8 +49,9 @@ class QuotableSentence:
 class ContextPassage:
     """A numbered passage of the context: chunks of one document that follow each other, or paragraphs of one chunk.
 
-    `name` is the document's name in a citation. `text` has the overlap of the first chunk, the own text of every
-    chunk, and their leads. `sentences` are those that the text contains whole."""
+    `name` is the document's name in a citation. `text` has the overlap of the first chunk, the own text of every chunk,
+    and their leads. `sentences` has the sentences that the text contains completely.
+    """
 
     number: int
     chunks: tuple[Passage, ...]
@@ -65,7 +67,7 @@ class ContextPassage:
 
     @property
     def place_context(self) -> str:
-        """Return the context that the text takes from its place: its document's title and the headings above it."""
+        """Return the context from the text's position: its document's title and the headings above it."""
         return "\n".join([self.chunks[0].title, *self.chunks[0].header_chain])
 
 
@@ -77,7 +79,7 @@ def place(name: str, first: int | None, last: int | None = None) -> str:
 
 
 def _names(passages: Sequence[Passage], shared: Collection[str]) -> dict[str, str]:
-    """Return the shown names of documents by id: the title, or the path if the title is empty or not unique."""
+    """Return the displayed names of documents by id: the title, or the path if the title is empty or not unique."""
     titles = {item.doc_id: " ".join(defuse(item.title).split()) for item in passages if item.title not in shared}
     here = Counter(titles.values())
     own = {doc_id: title for doc_id, title in titles.items() if title and here[title] == 1}
@@ -85,8 +87,8 @@ def _names(passages: Sequence[Passage], shared: Collection[str]) -> dict[str, st
 
 
 def _join_texts(chunks: Sequence[Passage]) -> str:
-    """Return the texts in order. Only the first chunk brings its overlap, since the text already has what the others
-    repeat. A paragraph's lead is brought once."""
+    """Return the texts in order. Only the first chunk brings its overlap, since the other overlaps repeat text that is
+    already there. A paragraph's lead is added once."""
     said = [chunks[0].overlap, chunks[0].text]
     for item in chunks[1:]:
         if item.reached and not any(item.overlap in text for text in said):
@@ -104,8 +106,8 @@ def _cut(text: str, tokens: int) -> str:
 
 
 def _runs(passages: Iterable[Passage]) -> list[list[Passage]]:
-    """Return runs: chunks of one document that follow each other, and paragraphs of one chunk. A paragraph and one of
-    another chunk are never joined, since the text between them is not known."""
+    """Return runs: chunks of one document that follow each other, and paragraphs of one chunk. Paragraphs of different
+    chunks are never joined, since the text between them is unknown."""
     ordered = sorted(passages, key=lambda item: (item.index, item.spans))
     runs = [ordered[:1]]
     for before, item in pairwise(ordered):
@@ -118,7 +120,8 @@ def _runs(passages: Iterable[Passage]) -> list[list[Passage]]:
 
 
 def _hits_within(hits: Sequence[Hit], most: int, tokens: int) -> tuple[list[Passage], list[str]]:
-    """Return the first hits that fit, and notes on the hits that do not. The first hit is cut if it is too long."""
+    """Return the first hits that fit, and notes about the hits that do not fit. The first hit is cut if it is too
+    long."""
     kept: list[Passage] = []
     left, notes = tokens, []
     for hit in hits[:most]:
@@ -146,9 +149,10 @@ def assemble(
 ) -> tuple[list[ContextPassage], list[str]]:
     """Return (passages numbered from 1, notes on what did not fit).
 
-    `sentences` are by chunk id. The sentences of the chunk before are used if its end is repeated. A chunk without
-    sentences can be quoted whole. `shared` are titles that several documents have, which therefore identify no
-    document."""
+    `sentences` are by chunk id. The sentences of the previous chunk are used if the overlap repeats its end. A chunk
+    without sentences can be quoted whole. `shared` are titles that several documents have, which therefore identify no
+    document.
+    """
     kept, notes = _hits_within(hits, most, tokens)
     names = _names(kept, shared)
     documents: dict[str, list[Passage]] = {}
@@ -177,7 +181,8 @@ def _quotable(
 
 
 def _standing(sentences: Iterable[QuotableSentence], text: str) -> list[QuotableSentence]:
-    """Return the sentences that the text contains. They come in reading order, so the search starts after the last."""
+    """Return the sentences that the text contains. They are in reading order, so each search starts after the last
+    find."""
     found, at = [], 0
     for item in sentences:
         here = text.find(item.text, at)

@@ -1,9 +1,9 @@
-"""Clauses of a statement, with the numbers, units and denials in it.
+"""The clauses of a statement, with their numbers, units and denials.
 
-A sentence is divided where both parts have a value of their own: `A room may cost 140 euros a night, and 190 euros in
-London`. A clause says its own words, and with them those of the clauses before it, which it may leave out. A cell of a
-table says its row's first cell with it. Numbers may be written as words, and units as signs. The words are those of
-English and Ukrainian; signs and digits are any language's.
+A sentence is divided where each part has its own value: `A room may cost 140 euros a night, and 190 euros in London`. A
+clause means its own words together with those of the clauses before it, which it may omit. A table cell includes its
+row's first cell. Numbers may be written as words, and units as signs. The words are those of English and Ukrainian;
+signs and digits are any language's.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ _UNITS: tuple[tuple[str, ...], ...] = (
     ("visit visits візит візитів візити",),
     ("time times раз разів рази",),
 )
-"""Units by what they measure, each with all its names."""
+"""Units grouped by the quantity that they measure, each with all its names."""
 _DENIALS = re.compile(
     r"\b(?:not|cannot|never|nobody|nothing|none|neither|without|не|ні|ніколи|ніхто|жод\w+|без)\b|n['’]t\b"
     r"|\b(?:no)\b(?!\s*\.\s*\d)",
@@ -108,7 +108,7 @@ _LIMITS = re.compile(
     re.IGNORECASE,
 )
 _NEAR = 3
-"""Words after a number in which its unit is looked for."""
+"""Number of words after a number in which its unit is searched."""
 
 
 @cache
@@ -118,23 +118,23 @@ def _numbers() -> Mapping[str, str]:
 
 @cache
 def _units() -> Mapping[str, str]:
-    """Return the first term of each unit by all terms that mean it."""
+    """Return the first name of each unit, by every term that means the unit."""
     return {term: terms_of(words)[0] for kind in _UNITS for words in kind for term in terms_of(words)}
 
 
 @cache
 def _kinds() -> Mapping[str, int]:
-    """Return what each unit measures, by a number."""
+    """Return the quantity of each unit, as a number."""
     return {terms_of(words)[0]: number for number, kind in enumerate(_UNITS) for words in kind}
 
 
 def kinds_of(terms: Iterable[str]) -> set[int]:
-    """Return what the units among terms measure, by numbers."""
+    """Return the quantities of the units among the terms, as numbers."""
     return {_kinds()[term] for term in terms if term in _kinds()}
 
 
 def read(text: str) -> list[str]:
-    """Return the terms of a text in order, numbers in digits and units by one name each."""
+    """Return the terms of a text in order, with numbers as digits and one name for each unit."""
     return _with_one_name(terms_of(_in_words(text)))
 
 
@@ -148,12 +148,13 @@ def _with_one_name(terms: Iterable[str]) -> list[str]:
 
 
 def denies(text: str) -> bool:
-    """Say whether a text denies: it has an odd number of denials, limits such as `no more than` aside."""
+    """Say whether a text denies something: it has an odd number of negations, not counting limits such as `no more
+    than`."""
     return len(_DENIALS.findall(_LIMITS.sub(" ", text))) % 2 == 1
 
 
 def units_beside(terms: Sequence[str]) -> dict[str, set[str]]:
-    """Return the units that stand near each number of a text, after it or directly before."""
+    """Return the units next to each number of a text: after it, or directly before it."""
     known = set(_units().values())
     found: dict[str, set[str]] = {}
     for at, term in enumerate(terms):
@@ -165,7 +166,7 @@ def units_beside(terms: Sequence[str]) -> dict[str, set[str]]:
 
 
 def numbers_alone(terms: Sequence[str], among: Collection[str]) -> set[str]:
-    """Return the numbers of a text that no other number stands beside, as in a range, but for those of `among`."""
+    """Return the numbers of a text that are not part of a range, except numbers in `among`."""
     found = set[str]()
     for at, term in enumerate(terms):
         if term[0].isdigit():
@@ -179,9 +180,9 @@ def numbers_alone(terms: Sequence[str], among: Collection[str]) -> set[str]:
 
 
 MOST_CLAUSES = 60
-"""Clauses of a statement that are told apart; the last one has the rest."""
+"""Most clauses into which a statement is divided; the last one has the rest."""
 LEAST_WORDS = 4
-"""Words of both parts that `and` divides, where they have no numbers."""
+"""Fewest words of each part for a division at `and` if neither part has numbers."""
 _ROW = " | "
 _CUT = re.compile(
     r"(;\s|\n|,?\s(?=(?:but|while|whereas|unless|але|проте|однак|тоді|натомість|а)\s))"
@@ -193,8 +194,8 @@ _BETWEEN = re.compile(r"(?:between|from|від|з|із|між)\s\S{1,40}\s?\Z", 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A part of a statement. `own` are its terms in order, as `read` gives them, `terms` the same and as they are
-    written, and `said` all that it says."""
+    """A part of a statement. `own` has its terms in order, in the form of `read`; `terms` has the same, plus the terms
+    as written; `said` adds the terms of the clauses that it depends on."""
 
     own: tuple[str, ...]
     terms: frozenset[str]
@@ -208,7 +209,7 @@ class Clause:
 
     @property
     def words(self) -> frozenset[str]:
-        """Return the terms that are neither numbers nor their units."""
+        """Return the terms that are neither numbers nor units."""
         units = _units()
         return frozenset(term for term in self.terms if not term[0].isdigit() and term not in units)
 
@@ -227,7 +228,7 @@ def clauses_of(text: str) -> list[Clause]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield the parts of a sentence, each with a value or several words of its own."""
+    """Yield the parts of a sentence, each with its own value or several words."""
     cuts = list(_CUT.finditer(text))
     if not cuts:
         yield text

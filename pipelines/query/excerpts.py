@@ -1,7 +1,7 @@
 """Excerpts of passages for people: a few lines around the match, and the words of the question in them.
 
-Words are compared as the index compares them, so that other forms of a word are found too. Everything is linear in the
-text of the passage.
+Words are compared in the same way as in the index, so other forms of a word are found too. All work is linear in the
+length of the passage.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from pipelines.defused_text import visible_text
 from pipelines.terms import terms_in_place, terms_of
 
 LINES, WIDTH = 3, 88
-"""Lines of an excerpt, and characters of a line: what the page shows of a hit at its full width."""
+"""Lines of an excerpt, and characters of a line: the full width of a hit on the page."""
 _GAP = 3
-"""Characters of space between two marked words that are marked with them."""
+"""Most characters of space between two marked words that are marked too."""
 
 Line = tuple[int, int, int]
-"""The place of a displayed line: start, end, and the number of the line of the text that it is a part of."""
+"""The position of a displayed line: start, end, and the number of its line in the text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a text; `marked` if it consists of words of the question."""
+    """A part of a text; `marked` is true if it consists of words of the question."""
 
     text: str
     marked: bool = False
@@ -32,7 +32,7 @@ class Piece:
 
 def asked_terms(question: str, also: Iterable[str] = ()) -> frozenset[str]:
     """Return the terms to mark for a question: those of its content words and of the texts that were `also` searched
-    for. A question that only asks or joins has all its words marked."""
+    for. If it has no content words, all its words are marked."""
     from pipelines.query.support import content_terms
 
     asked = content_terms(question) or terms_of(question)
@@ -40,7 +40,7 @@ def asked_terms(question: str, also: Iterable[str] = ()) -> frozenset[str]:
 
 
 def pieces(text: str, wanted: Collection[str]) -> tuple[Piece, ...]:
-    """Return a text in pieces, divided where words begin and end whose terms are wanted."""
+    """Return a text in pieces, divided at the start and end of words with wanted terms."""
     spans: list[list[int]] = []
     for start, end, terms in terms_in_place(text):
         if not any(term in wanted for term in terms):
@@ -69,10 +69,11 @@ def excerpt(
     width: int = WIDTH,
 ) -> str:
     """Return the lines around the match, at most `lines` of at most `width` characters, with an ellipsis where the text
-    goes on.
+    continues.
 
-    `match` is the start and end of the part that matches; without it the lines with most of the wanted terms are
-    taken. Headings that the text begins with are left out, since they are shown above it."""
+    `match` is the start and end of the matching part; without it, the lines with most of the wanted terms are chosen.
+    Headings at the start of the text are left out, since they are shown above it.
+    """
     start = _after_headings(text, headings)
     displayed = _displayed_lines(text, start, width)
     if not displayed:
@@ -86,7 +87,7 @@ def excerpt(
 
 
 def _after_headings(text: str, headings: Iterable[str]) -> int:
-    """Return where the text goes on after the headings that it begins with; 0 if it has nothing else."""
+    """Return the offset after the headings at the start of the text; return 0 if the text has only headings."""
     known = {_fold(heading) for heading in headings}
     at = 0
     for line in text.splitlines(keepends=True):
@@ -101,8 +102,8 @@ def _fold(heading: str) -> str:
 
 
 def _displayed_lines(text: str, start: int, width: int) -> list[Line]:
-    """Return the lines of a text from `start` on as they are displayed: without blank ones, long ones divided between
-    words if possible."""
+    """Return the displayed lines of a text from `start` on: blank lines are left out, and long lines are divided,
+    between words if possible."""
     found: list[Line] = []
     at = start
     for number, line in enumerate(text[start:].splitlines(keepends=True)):
@@ -124,11 +125,11 @@ def _displayed_lines(text: str, start: int, width: int) -> list[Line]:
 def _first(
     text: str, displayed: Sequence[Line], wanted: Collection[str], match: tuple[int, int] | None, count: int
 ) -> int:
-    """Return the number of the line to begin with.
+    """Return the number of the first line to show.
 
-    All of the match is shown if it fits. Otherwise, and of the places around a short match, the lines with most of the
-    wanted terms are shown, of equals those that begin where a line of the text does, or have most terms in the
-    middle."""
+    The whole match is shown if it fits. Among several possible positions, the one with most of the wanted terms is
+    chosen; on a tie, one that begins with a line of the text, or has most terms in its middle.
+    """
     last = max(len(displayed) - count, 0)
     low, high = 0, last
     inside = [at for at, (start, end, _) in enumerate(displayed) if match and start < match[1] and end > match[0]]

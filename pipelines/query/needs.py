@@ -1,9 +1,8 @@
-"""The needs of a question: its words by weight, in any form that says the same, and the kind of its value.
+"""The needs of a question: its weighted words, equivalent forms of them, and the kind of value asked for.
 
-A word is said by a statement if the statement has it, another form of it (`keep`, `kept`), the word of the documents
-that it is a misspelling of, or a value of the kind that it names: `20 °C` says a temperature. Words that only ask
-(`what are the key points about`) need nothing. The lists are of English and Ukrainian words; other languages lose
-nothing but them.
+A statement covers a word if it has the word, another form of it (`keep`, `kept`), the correct spelling of a misspelt
+word, or a value of the kind that the word names: `20 °C` covers `temperature`. Question words (`what are the key points
+about`) need no match. The lists have English and Ukrainian words; questions in other languages work without them.
 """
 
 from __future__ import annotations
@@ -97,7 +96,7 @@ _FORMS = (
     "видавати видають видача",
     "вносити внесок",
 )
-"""Forms of one word that stems do not bring together."""
+"""Forms of one word that stemming does not unite."""
 _TIMES = (
     "second minute hour day week month year секунда хвилина година годин день днів дні дня тиждень тижнів місяць "
     "місяців рік років року"
@@ -149,7 +148,7 @@ _KINDS: tuple[tuple[str, str, str], ...] = (
         "",
     ),
 )
-"""Words that name a kind of value; the words of the units that such a value has, and their signs."""
+"""Words that name a kind of value, with the words of its units, and their signs."""
 _COUNTED = re.compile(
     r"\bhow\s+(?:many|much|far|old|high|heavy|big|large)\b|\bскільки\b|\bяк\s+далеко\b|\bна\s+яку\s+суму\b"
     r"|\bwhat\s+percent(?:age)?\b",
@@ -175,13 +174,13 @@ _WRITTEN_NUMBERS = (
     "тридцять сорок п'ятдесят шістдесят сто половина половину"
 )
 LEAST_LETTERS = 5
-"""Letters of a word that may be misspelt."""
+"""Fewest letters of a word that may be misspelt."""
 MOST_MISSPELT = 20
-"""Words of a question that are compared with the words of the passages, since each takes some milliseconds."""
+"""Most words of a question that are compared with the words of the passages, since each takes some milliseconds."""
 MOST_WANTED = 100
-"""Words of a question that are looked for in every statement, those that weigh most."""
+"""Most words of a question that are searched in every statement; those with the greatest weight are kept."""
 MOST_SLIPS, ALIKE_LETTERS = 2, 0.8
-"""Letters by which the length of a misspelt word may differ, and the share of letters that it has in common."""
+"""Most letters by which the length of a misspelt word may differ, and least share of letters in common."""
 
 
 @cache
@@ -191,7 +190,7 @@ def _asking() -> frozenset[str]:
 
 @cache
 def _forms() -> Mapping[str, frozenset[str]]:
-    """Return by term the terms of the other forms of its word."""
+    """Return the terms of the other forms of a word, by term."""
     found: dict[str, frozenset[str]] = {}
     for words in _FORMS:
         terms = frozenset(terms_of(words))
@@ -202,7 +201,7 @@ def _forms() -> Mapping[str, frozenset[str]]:
 
 @cache
 def _kinds() -> Mapping[str, tuple[frozenset[str], str]]:
-    """Return by term that names a kind of value the terms of its units, and their signs."""
+    """Return the terms of the units and their signs, by each term that names a kind of value."""
     return {term: (frozenset(terms_of(units)), signs) for names, units, signs in _KINDS for term in terms_of(names)}
 
 
@@ -236,15 +235,15 @@ _ROW = " | "
 _DEFINE = re.compile(r"\b(?:what(?:['’]?s|\s+is|\s+are|\s+does)|defin|mean|що\s+(?:таке|означає|є))", re.IGNORECASE)
 _DEFINITION = re.compile(r"\s?(?::|—|–)|\s(?:is|are|means?|refers|це|є)\s", re.IGNORECASE)
 LONGEST_DEFINED = 60
-"""Characters in which a definition has named what it defines."""
+"""Characters within which a definition must name the defined thing."""
 _PARTIAL = re.compile(r"(?:some|a\s+few|деякі|окремі)\b", re.IGNORECASE)
 _POLAR = re.compile(
     r"\W*(?:is|are|was|were|do|does|did|can|could|may|must|will|would|should|shall|has|have|чи)\b", re.IGNORECASE
 )
 BEGINNING = 40
-"""Characters of a text in which its first word of content is looked for."""
+"""Characters at the start of a text that are searched for its first content word."""
 KEYWORDS = 3
-"""Words of a question that is nothing but keywords."""
+"""Most words of a question that consists only of keywords."""
 _BETWEEN = re.compile(
     r"\b(?:differences?|different|compar(?:e|ison|ing)|різниця|відмінність|чим)\s(?:(?:between|of|між)\s)?",
     re.IGNORECASE,
@@ -252,7 +251,7 @@ _BETWEEN = re.compile(
 _AGAINST = re.compile(r"\s(?:vs|vs\.|versus|compared\s(?:to|with)|відрізняється\sвід)\s", re.IGNORECASE)
 _AND = re.compile(r"\s(?:and|to|with|та|і|й|від)\s", re.IGNORECASE)
 LONGEST_COMPARED = 200
-"""Characters of a question in which two things are looked for whose difference is asked for."""
+"""Most characters of a question that is searched for two compared things."""
 _CONTRAST = re.compile(
     r"\b(?:while|whereas|unlike|than|both|only|but|instead|rather|against|тоді\s+як|натомість|ніж|лише|тільки|але|обидва)\b",
     re.IGNORECASE,
@@ -265,18 +264,18 @@ _SUMMARY = re.compile(
     re.IGNORECASE,
 )
 SUMMARY_WORDS = 8
-"""Words of a question that asks for nothing but a summary."""
+"""Most words of a question that asks only for a summary."""
 NEAR = 3
-"""Words between a number and what it counts."""
+"""Most words between a number and the thing that it counts."""
 HEADS = 2
-"""Words after `how many` of which one is counted."""
+"""Words after `how many` that may be the counted thing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """The weights of a question's words. `forms` lead from other terms that say one of them to it, `kinds` are those
-    that name a kind of value. `counted` and `timed` say that a number, or a time, is asked for; `heads` are what is
-    counted. `spelled` are the misspelt terms with the terms that they are read as."""
+    """The weights of a question's words. `forms` maps equivalent terms to the question's terms; `kinds` has the terms
+    that name a kind of value. `counted` and `timed` say that a number, or a time, is asked for; `heads` are the counted
+    things. `spelled` maps misspelt terms to their corrections."""
 
     question: str
     wanted: Weights
@@ -289,7 +288,7 @@ class Needs:
     spelled: Mapping[str, str] = field(default_factory=dict)
 
     def with_forms(self, terms: frozenset[str], parts: Sequence[Evidence]) -> frozenset[str]:
-        """Return the terms of sentences with those of the question that they say in another form."""
+        """Return the terms of sentences, with the question's terms added that they contain in another form."""
         other = self.forms.keys() & terms
         said = terms.union(*(self.forms[term] for term in other)) if other else terms
         named = {term for term in self.kinds - said if self._has(term, terms, parts)}
@@ -297,13 +296,13 @@ class Needs:
 
     @property
     def numbers(self) -> frozenset[str]:
-        """Return the question's numbers, which a statement must have."""
+        """The question's numbers, which a statement must have."""
         versions = {term for found in _VERSION.findall(self.question) for term in terms_of(found)}
         return frozenset(term for term in self.wanted if term[0].isdigit() and term not in versions)
 
     def defined_by(self, text: str) -> bool:
-        """Say whether a text defines what the question asks for: it begins with these words, then says what they
-        are."""
+        """Say whether a text defines the thing that the question asks for: it begins with these words, followed by a
+        definition."""
         if not ((len(self.asked) <= KEYWORDS and self.asked == self.wanted.keys()) or _DEFINE.search(self.question)):
             return False
         found = _DEFINITION.search(text[:LONGEST_DEFINED])
@@ -311,19 +310,19 @@ class Needs:
         return self.wanted.keys() <= named and len(named) <= len(self.wanted) + 1
 
     def begins(self, text: str) -> bool:
-        """Say whether a text begins with a word that is asked for, as with its subject. It counts nothing where yes
-        or no is asked for, since what is said of the subject decides."""
+        """Say whether a text begins with a word of the question as its subject. For a yes-or-no question return false,
+        since the subject does not decide such an answer."""
         if _POLAR.match(self.question):
             return False
         first = next((term for term in terms_of(text[:BEGINNING]) if is_content(term)), "")
         return first in self.wanted
 
     def partial(self, text: str) -> bool:
-        """Say whether a text begins by saying that it tells a part only."""
+        """Say whether a text begins by saying that it covers only a part of the subject."""
         return _PARTIAL.match(text) is not None
 
     def tells_of_difference(self, text: str) -> bool:
-        """Say whether a text only speaks of the difference that the question asks for."""
+        """Say whether a text only mentions the difference that the question asks for, without giving it."""
         return _DIFFERENCE_TOLD.search(text) is not None
 
     def _has(self, kind: str, terms: frozenset[str], parts: Sequence[Evidence]) -> bool:
@@ -337,19 +336,19 @@ class Needs:
         )
 
     def _numbers(self, terms: frozenset[str]) -> bool:
-        """Say whether terms have a number that the question has not."""
+        """Say whether the terms contain a number that the question does not have."""
         return any(term[0].isdigit() and term not in self.asked for term in terms) or not _written_numbers().isdisjoint(
             terms - self.asked
         )
 
     def has_value(self, terms: frozenset[str]) -> bool | None:
-        """Say whether terms have a value such as is asked for; None if none is."""
+        """Say whether the terms have a value of the kind asked for; return None if no kind is asked for."""
         if self.timed:
             return not _time_words().isdisjoint(terms - self.asked) or (self.counted and self._numbers(terms))
         return self._numbers(terms) if self.counted else None
 
     def lacks(self, terms: frozenset[str], text: str) -> bool:
-        """Say whether a text cannot answer, since it has no value of the kind that is asked for."""
+        """Say whether a text cannot be the answer, because it has no value of the kind asked for."""
         if self.heads:
             return not self._counts(text)
         if self.counted and not self._numbers(terms):
@@ -366,7 +365,7 @@ class Needs:
         return False
 
     def _counts(self, text: str) -> bool:
-        """Say whether a number of the text counts what is asked for."""
+        """Say whether a number in the text counts the thing asked for."""
         terms, written = terms_of(text), _written_numbers()
         for at, term in enumerate(terms):
             if term[0].isdigit() or term in written:
@@ -379,7 +378,7 @@ class Needs:
 
 
 def needs_of(question: str, weigh: Weigh, vocabulary: Callable[[], Collection[str]], unknown: Collection[str]) -> Needs:
-    """Return what a question needs. `vocabulary` returns the terms of the passages; `unknown` are those terms of the
+    """Return the needs of a question. `vocabulary` returns the terms of the passages; `unknown` has the terms of the
     question that no document has, which may be misspelt."""
     asked = dict.fromkeys(terms_of(question))
     doubtful = [term for term in asked if term in unknown and len(term) >= LEAST_LETTERS][:MOST_MISSPELT]
@@ -400,7 +399,7 @@ def needs_of(question: str, weigh: Weigh, vocabulary: Callable[[], Collection[st
 
 
 def _heads(question: str) -> frozenset[str]:
-    """Return what `how many` counts: the first words after it, with their other forms."""
+    """Return the things that `how many` counts: the first words after it, with their other forms."""
     found = _HOW_MANY.search(question)
     terms = [term for term in terms_of(found.group(1)) if is_content(term)][:HEADS] if found else []
     if not terms or terms[0] in _kinds():
@@ -409,7 +408,7 @@ def _heads(question: str) -> frozenset[str]:
 
 
 def differing(question: str) -> tuple[str, str] | None:
-    """Return the two things whose difference is asked for, or None."""
+    """Return the two things whose difference the question asks for, or None."""
     text = " ".join(question.split()).strip(" ?.!")
     if len(text) > LONGEST_COMPARED:
         return None
@@ -427,12 +426,13 @@ def contrasts(text: str) -> bool:
 
 
 def asks_summary(question: str) -> bool:
-    """Say whether a question asks for a summary of a document, which no statement gives."""
+    """Say whether a question asks for a summary of a document, which no single statement gives."""
     return len(question.split()) <= SUMMARY_WORDS and _SUMMARY.search(question) is not None
 
 
 def nearest(term: str, vocabulary: Iterable[str]) -> str | None:
-    """Return the word of a vocabulary that a term is a misspelling of, or None. Both begin with the same letter."""
+    """Return the word of a vocabulary of which a term is a misspelling, or None. Both must begin with the same
+    letter."""
     if len(term) < LEAST_LETTERS or any(letter.isdigit() for letter in term):
         return None
     able = [word for word in vocabulary if word[0] == term[0] and abs(len(word) - len(term)) <= MOST_SLIPS]

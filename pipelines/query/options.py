@@ -1,13 +1,13 @@
-"""Which option of a question the passages support: the one whose own words stand with the question's.
+"""The choice of the option that the passages support: the one whose words occur together with the question's words.
 
-Each clause of a sentence may support an option. Two shares are weighed: of the option's words those that it holds, and
-of the question's words those that it bears. Words of other clauses, of the lead-in and headings above and of the
-sentences before count in part, so that `Contraindications.` speaks for the list below it. A clause supports an option
-only if it holds most of the option, denies what the option denies, and bears nearly as much of the question as any
-other clause. The product of both shares is compared between the options.
+Each clause of a sentence may support an option. Two shares are computed by weight: the share of the option's words in
+the clause, and the share of the question's words in or near it. Words of other clauses, of the lead-in, of headings and
+of the sentences before count in part, so `Contraindications.` counts for the list below it. A clause supports an option
+only if it has most of the option's words, has the same negation as the option, and covers nearly as much of the
+question as any other clause. The options are compared by the product of both shares.
 
-Values are taken strictly: an option with numbers needs all of them and its other words in the one clause whose value is
-asked for, with the same units, and no clause with a value of that kind may bear more of the question.
+Values are strict: an option with numbers needs all its numbers, with their units, and its other words in the one clause
+whose value is asked for; no other clause with a value of that kind may cover more of the question.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from pipelines.query.support import Evidence, Weigh, Weights, is_content, share
 
 
 ENOUGH = 0.7
-"""Share of an option's words, by weight, that must be held."""
+"""Share of an option's words, by weight, that a clause must have."""
 SHORT = 3
-"""Words beside an option's numbers of which none may be missing."""
+"""Most words beside an option's numbers for which all must be present."""
 SHARED = 0.9
-"""Share of its weight that a word loses if all other options have it."""
+"""Share of its weight that a word loses if all other options have it too."""
 _NAME = re.compile(r"(?<=\s)[^\W\d_a-zа-яіїєґ]\w+")
 _YES, _NO = frozenset(("yes", "так")), frozenset(("no", "ні"))
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option read for one question: the weights of the terms that are its own, its numbers and words among them, of
-    which `exact` must be held, the units of its numbers, and whether it denies. `plain` is true for yes, false for no,
-    and None for other options."""
+    """An option, prepared for one question: the weights of the terms that are not in the question, with its numbers and
+    words; the terms that must be present (`exact`); the units of its numbers; and whether it denies. `plain` is true
+    for yes, false for no, and None for other options."""
 
     own: Weights
     numbers: frozenset[str]
@@ -51,11 +51,11 @@ class Option:
 
     @property
     def one_value(self) -> bool:
-        """Say whether one value is right and others like it are wrong: a number, or yes and no."""
+        """True if exactly one value is right: a number, or yes or no."""
         return bool(self.numbers) or self.plain is not None
 
     def agrees(self, clause: Clause, question_denies: bool) -> bool:
-        """Say whether a clause denies what the option denies, and has its numbers with their units."""
+        """Say whether a clause has the same negation as the option, and the option's numbers with their units."""
         if self.plain is not None:
             return (clause.denies == question_denies) is self.plain
         if (self.denies != question_denies) != clause.denies:
@@ -71,8 +71,8 @@ class Option:
         )
 
     def rivals(self, clause: Clause, asked: Collection[str]) -> bool:
-        """Say whether a clause may tell another answer: it says more than is asked, and has a value of the same kind if
-        the option has a number. A heading that repeats the question says nothing of its own."""
+        """Say whether a clause may give another answer: it has words that the question lacks, and, if the option has a
+        number, a value of the same kind. A heading that only repeats the question does not count."""
         if not self.numbers:
             return any(term not in asked and is_content(term) for term in clause.own)
         kinds = kinds_of(unit for units in self.units.values() for unit in units)
@@ -80,7 +80,7 @@ class Option:
 
 
 def options_of(texts: Mapping[str, str], question: str, weigh: Weigh) -> dict[str, Option]:
-    """Return options by letter. A word weighs less the more of the other options have it."""
+    """Return options by letter. The more of the other options have a word, the less it weighs."""
     asked = set(read(question))
     terms = {letter: read(text) for letter, text in texts.items()}
     content = {letter: {term for term in each if is_content(term)} for letter, each in terms.items()}
@@ -107,21 +107,21 @@ def options_of(texts: Mapping[str, str], question: str, weigh: Weigh) -> dict[st
 
 
 EARLIER, LATER = 0.9, 0.5
-"""Weight of the question's words in clauses of the same sentence, before and after."""
+"""Weights of the question's words in earlier and in later clauses of the same sentence."""
 LEAD, ABOUT, AROUND = 0.9, 0.8, 0.3
-"""Weight of the question's words in the lead-in of a list, in the headings and the document's names, and elsewhere in
-the passage."""
+"""Weights of the question's words in the lead-in of a list, in headings and the document's names, and elsewhere in the
+passage."""
 BEFORE = (0.7, 0.6, 0.5)
-"""Weight of the question's words in the sentences before, the nearest first."""
+"""Weights of the question's words in the sentences before, nearest first."""
 NEAR = 0.65
-"""Weight of an option's words in other clauses of the sentence, and in the sentences before and after. It is below
-ENOUGH, so that a clause must hold a part itself."""
+"""Weight of an option's words in other clauses of the sentence, and in neighbouring sentences. It is below ENOUGH, so a
+clause must itself contain a part."""
 
 
 @dataclass(frozen=True, slots=True)
 class SupportingSentence:
-    """A sentence whose clauses may support an option. `levels` are the weights of the question's words that stand near
-    it, and `beside` are the terms of the sentence and of those before and after it."""
+    """A sentence whose clauses may support an option. `levels` has the weights of nearby words of the question;
+    `beside` has the terms of the sentence and of its neighbours."""
 
     evidence: Evidence
     clauses: tuple[Clause, ...]
@@ -129,7 +129,7 @@ class SupportingSentence:
     beside: frozenset[str]
 
     def borne(self, wanted: Weights, clause: Clause) -> float:
-        """Return the share of the question's words that a clause bears, in [0, 1]."""
+        """Return the share of the question's words that a clause covers, in [0, 1]."""
         found = 0.0
         for term, weight in wanted.items():
             if term in clause.terms:
@@ -141,7 +141,7 @@ class SupportingSentence:
         return found / (sum(wanted.values()) or 1.0)
 
     def share_held(self, option: Option, clause: Clause) -> float:
-        """Return the share of an option's words that a clause holds, in [0, 1]."""
+        """Return the share of an option's words that a clause contains, in [0, 1]."""
         if option.plain is not None:
             return 1.0
         if not option.exact <= clause.terms:
@@ -160,8 +160,8 @@ class SupportingSentence:
 def places_of(
     needs: Needs, evidence: Sequence[Evidence], statements: Sequence[Statement], names: Mapping[int, Collection[str]]
 ) -> Iterator[SupportingSentence]:
-    """Yield the sentences of evidence as places. `statements` say which sentence leads a list in, and `names` by which
-    words the documents of passages may be called."""
+    """Yield the sentences of evidence with their surroundings. `statements` say which sentence introduces a list;
+    `names` has the words by which the documents of passages may be called."""
     leads = {id(item.evidence): [part for part in item.parts if part is not item.evidence] for item in statements}
     for number, group in groupby(evidence, key=lambda item: item.passage.number):
         own = list(group)
@@ -196,15 +196,16 @@ def places_of(
 
 
 BESIDE = 0.8
-"""Share that a clause must bear, against the best clause of its sentence."""
+"""Share of the question that a clause must cover, relative to the best clause of its sentence."""
 PHRASED, VALUED = 0.75, 0.95
-"""Shares that a clause must bear, against the best rival of any sentence: for a phrase, and for a value."""
+"""Shares of the question that a clause must cover, relative to the best competing clause of any sentence: for a phrase,
+and for a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """The support of an option by a clause: the product of the shares that it holds and bears. `enough` says whether it
-    may decide."""
+    """The support of an option by a clause. `score` is the product of its shares of the option and of the question;
+    `enough` says whether it may decide."""
 
     enough: bool
     score: float
@@ -214,8 +215,8 @@ class Support:
 def best_supported(
     question: str, options: Mapping[str, Option], needs: Needs, places: Sequence[SupportingSentence]
 ) -> tuple[str, Evidence] | None:
-    """Return the letter of the option that is supported best, with the sentence that does it, or None if no option is
-    supported or two are alike."""
+    """Return the letter of the best supported option and its sentence; return None if no option is supported or two are
+    equal."""
     asked, question_denies = frozenset(read(question)), denies(question)
     every = _borne(needs.wanted, [(place, clause) for place in places for clause in place.clauses])
     valued = _borne(needs.wanted, [(place, _valued_clause(needs.wanted, place.clauses, asked)) for place in places])
@@ -232,7 +233,8 @@ def best_supported(
 
 
 _Borne = tuple[float, float, SupportingSentence, Clause]
-"""The share of the question's words that a clause bears, the most that a clause of its sentence bears, and both."""
+"""The share of the question's words that a clause covers, the greatest share of a clause of its sentence, the sentence,
+and the clause."""
 
 
 def _borne(wanted: Weights, clauses: Sequence[tuple[SupportingSentence, Clause]]) -> list[_Borne]:
@@ -246,7 +248,7 @@ def _borne(wanted: Weights, clauses: Sequence[tuple[SupportingSentence, Clause]]
 def _best_support(
     option: Option, clauses: Sequence[_Borne], asked: Collection[str], question_denies: bool
 ) -> Support | None:
-    """Return the best support of an option, or None if no clause holds anything of it."""
+    """Return the best support of an option, or None if no clause has any of its words."""
     most = max((borne for borne, _, _, clause in clauses if option.rivals(clause, asked)), default=0.0)
     least = most * (VALUED if option.one_value else PHRASED)
     best: Support | None = None
@@ -261,8 +263,9 @@ def _best_support(
 
 
 def _valued_clause(wanted: Weights, clauses: Sequence[Clause], asked: Collection[str]) -> Clause:
-    """Return the clause whose value is asked for: the one that says most of the wanted words, of equals the one with
-    most of its own, then the first. If it has no number, the clauses after it go with it, up to one that has."""
+    """Return the clause whose value is asked for: the one that covers most of the wanted words; on a tie, the one
+    with most of them itself, then the first. If it has no number, the following clauses are added, up to one with a
+    number."""
     at = max(
         range(len(clauses)),
         key=lambda place: (share(wanted, clauses[place].said), share(wanted, clauses[place].terms), -place),

@@ -1,15 +1,12 @@
 """Repeated sentences in the context of an answer, which are left out before a language model reads it.
 
-A sentence is left out if its words and their punctuation, compared without regard to space and case,
+A sentence is left out if its words and their punctuation, compared without regard to space and case, are contained in a
+longer sentence of its document, or equal those of an earlier sentence of its document.
 
-- stand whole within a longer sentence of its document;
-- are those of an earlier sentence of its document.
-
-A short sentence takes its meaning from its place, as a label over a list or a row of a table does, so it always
-stays. A row is only compared with rows under the same lead. A sentence never hides one of another document: a
-document could else take the words of others into a sentence of its own that says the opposite. A sentence that gives
-orders to a model is neither left out nor hides another. Every sentence that stays is found word for word in the
-passage that is sent.
+A short sentence, such as a label over a list or a table row, gets its meaning from its position, so it is always kept.
+A row is only compared with rows under the same lead. A sentence never hides one of another document: otherwise a
+document could repeat the words of others in a sentence that says the opposite. A sentence that gives orders to a model
+is neither left out nor hides another. Every kept sentence is found word for word in the passage that is sent.
 """
 
 from __future__ import annotations
@@ -24,21 +21,20 @@ from pipelines.query.retrieve import SHORT
 from pipelines.query.support import gives_orders
 
 MOST_LOST = 100
-"""Sentences of a passage that may not be found where they are expected. Each costs a search of the whole text, so
-with more of them the passage is left as it is."""
+"""Most sentences of a passage that are not at their expected position. Each needs a search of the whole text, so with
+more of them the passage is unchanged."""
 _SPACES = re.compile(r"[ \t]*+")
 _LINE_END = re.compile(r"[ \t]*+\n?")
 
 Words = tuple[str, ...]
 Place = tuple[int, int]
-"""A passage, and the position of a sentence among its sentences."""
+"""The number of a passage, and the position of a sentence in it."""
 Scope = tuple[str, str]
-"""A document and a lead."""
+"""A document's id, and the lead text above a sentence. Sentences are compared only within one scope."""
 
 
 def without_repeats(context: Sequence[ContextPassage]) -> list[ContextPassage]:
-    """Return the passages without repeated and contained sentences, numbered from 1. A passage of which nothing
-    remains is left out."""
+    """Return the passages without repeated and contained sentences, numbered from 1. Empty passages are left out."""
     repeats = _repeats(context)
     pruned = [_prune(passage, repeats.get(at, ())) for at, passage in enumerate(context)]
     remaining = [passage for passage in pruned if passage.text.strip()]
@@ -46,8 +42,8 @@ def without_repeats(context: Sequence[ContextPassage]) -> list[ContextPassage]:
 
 
 def _repeats(context: Sequence[ContextPassage]) -> dict[int, set[int]]:
-    """Return the positions of the sentences to leave out, by passage. The longest of those that hold each other stays,
-    and the first of equal ones."""
+    """Return the positions of the sentences to leave out, by passage. The longest of sentences that contain each other
+    is kept, and the first of equal ones."""
     groups: dict[Scope, set[Words]] = {}
     compared = list(_comparable(context))
     for _, words, scope in compared:
@@ -63,7 +59,7 @@ def _repeats(context: Sequence[ContextPassage]) -> dict[int, set[int]]:
 
 
 def _comparable(context: Iterable[ContextPassage]) -> Iterator[tuple[Place, Words, Scope]]:
-    """Yield each sentence that is long enough with its words, and the scope in which it hides others."""
+    """Yield each sentence that is long enough with its words, and the scope of the sentences that it may hide."""
     for number, passage in enumerate(context):
         for at, sentence in enumerate(passage.sentences):
             words = tuple(sentence.text.casefold().split())
@@ -72,11 +68,12 @@ def _comparable(context: Iterable[ContextPassage]) -> Iterator[tuple[Place, Word
 
 
 def _contained_texts(texts: Collection[Words]) -> set[Words]:
-    """Return the texts that stand whole within a longer one, in time linear in their words.
+    """Return the texts that a longer text contains, in time linear in their words.
 
-    The texts make a tree of their beginnings. The longest end of each beginning that is itself a beginning is found as
-    in Aho and Corasick (Efficient string matching, 1975). A text is contained if another goes on after it, or if it is
-    such an end."""
+    The texts form a trie. For each prefix, the longest suffix that is also a prefix is found by the algorithm of Aho
+    and Corasick (Efficient string matching, 1975). A text is contained if another continues after it, or if it is such
+    a suffix.
+    """
     branches: list[dict[str, int]] = [{}]
     whole: dict[Words, int] = {}
     for words in texts:
@@ -102,7 +99,8 @@ def _contained_texts(texts: Collection[Words]) -> set[Words]:
 
 
 def _prune(passage: ContextPassage, left_out: Collection[int]) -> ContextPassage:
-    """Return the passage without the sentences at these positions, or as it is if another one would be damaged."""
+    """Return the passage without the sentences at these positions, or unchanged if another sentence would be
+    damaged."""
     text = _text_without(passage, left_out) if left_out else None
     if text is None:
         return passage
@@ -112,7 +110,7 @@ def _prune(passage: ContextPassage, left_out: Collection[int]) -> ContextPassage
 
 def _text_without(passage: ContextPassage, left_out: Collection[int]) -> str | None:
     """Return the text without the sentences at these positions, with all others word for word, or None if that is not
-    possible. Sentences come in reading order, and each is looked for after the one before."""
+    possible. Sentences are in reading order, and each is searched after the one before."""
     text, parts, lost = passage.text, list[str](), list[QuotableSentence]()
     at, done = 0, 0
     for position, sentence in enumerate(passage.sentences):

@@ -1,11 +1,12 @@
-"""The rerankers by name, and how they run in sequence: each takes the candidates in the order the last one gave.
+"""The rerankers by name, and their execution in sequence: each gets the candidates in the order of the one before.
 
 - cross-encoder: a model reads question and passage together; its score, in [0, 1], decides.
-- evidence = (1 - w) similarity + w document, w = query.evidence_weight: many good passages speak for a document.
+- evidence = (1 - w) similarity + w document, w = query.evidence_weight: a document with many good passages is
+  preferred.
 - listwise: a language model orders the candidates (Sun et al., Is ChatGPT good at search?, 2023). More than WINDOW are
-  ordered in windows that slide from the last candidate to the first, by STEP, so that a good passage can rise all the
-  way.
-- logprob: a language model says, of each passage alone, if it answers the question.
+  ordered in windows that slide from the last candidate to the first, by STEP, so that a good passage can rise to the
+  top.
+- logprob: a language model judges for each passage separately whether it answers the question.
 - weighted = 0.50 similarity + 0.20 recency + 0.20 hierarchy + 0.10 adjacency. Each factor lies in [0, 1] and is
   reported as `weighted.FACTOR`. A factor without data is left out for that passage and the other weights
   (`query.weighted`) are divided by their sum, so that a missing factor is no penalty.
@@ -36,8 +37,8 @@ from pipelines.settings.query import QuerySettings
 
 @dataclass(frozen=True, slots=True)
 class RerankContext:
-    """The inputs of a reranker beside the candidates. `newest_date` returns the generation's newest date, ISO.
-    `notes` collects what fell back to something simpler, for people to read."""
+    """The inputs of a reranker beside the candidates. `newest_date` returns the generation's newest date in ISO form.
+    `notes` collects messages about fallbacks, for people to read."""
 
     question: str
     settings: QuerySettings
@@ -47,7 +48,7 @@ class RerankContext:
 
 
 Reranker = Callable[[Sequence[Scored], RerankContext], list[Scored]]
-"""A function that returns all candidates in a new order, each with the reranker's score; none is lost."""
+"""A function that returns all candidates in a new order, each with the reranker's score."""
 
 
 def reorder(
@@ -56,8 +57,8 @@ def reorder(
     scores: Sequence[float],
     factors: Sequence[Mapping[str, float]] | None = None,
 ) -> list[Scored]:
-    """Return candidates by new scores, ties in the incoming order. The score is reported under the reranker's name,
-    its factors as NAME.FACTOR."""
+    """Return candidates ordered by new scores, ties in the incoming order. The score is reported under the reranker's
+    name, its factors as NAME.FACTOR."""
     parts = factors or [{}] * len(candidates)
     rescored = [
         replace(item, score=score, scores={
@@ -70,7 +71,7 @@ def reorder(
 
 
 def full_text(passage: Passage) -> str:
-    """Return a passage as a model that judges it reads it: the headings above it, then its own text."""
+    """Return the text of a passage for a model that judges it: the headings above it, then its own text."""
     headings = dict.fromkeys([passage.title, *passage.header_chain])
     return "\n".join([" › ".join(heading for heading in headings if heading), passage.text]).strip()
 
@@ -78,7 +79,7 @@ def full_text(passage: Passage) -> str:
 # ---------------------------------------------------------------- cross encoder
 
 LONGEST_CROSS_ENCODED_PASSAGE = 100_000
-"""Characters of a passage that are tokenized, since models read only the first few hundred or thousand tokens."""
+"""Most characters of a passage that are tokenized, since models read only the first few hundred or thousand tokens."""
 
 
 def cross_encoder(candidates: Sequence[Scored], context: RerankContext) -> list[Scored]:
@@ -118,7 +119,7 @@ def evidence(candidates: Sequence[Scored], context: RerankContext) -> list[Score
 
 WINDOW, STEP = 20, 10
 LONGEST_LISTED_PASSAGE = 1_500
-"""Characters of a passage that are read, since the whole window must fit a model's context."""
+"""Most characters of a passage in a listwise prompt, since the whole window must fit a model's context."""
 TOKENS_A_NUMBER = 8
 
 _BRACKETED = re.compile(r"\[\s*(\d+)\s*\]")
@@ -127,16 +128,17 @@ _LIST_MARK = re.compile(r"^[^\S\n]*+(?:\d++[.)]|[-*])\s++(?=\[?\d)", re.MULTILIN
 
 
 def _valid(numbers: str, count: int) -> list[int]:
-    """Return the places, from 0 and each once, that the numbers in a text name."""
+    """Return the positions, from 0 and each once, that the numbers in a text name."""
     return list(dict.fromkeys(number - 1 for number in numbers_of(numbers) if 0 < number <= count))
 
 
 def permutation(reply: str, count: int) -> list[int] | None:
-    """Return all places from 0 to count - 1 as the reply orders them, or None if it names no place.
+    """Return all positions from 0 to count - 1 in the order of the reply, or None if the reply names no position.
 
-    The run of numbers that names most (`[2] > [1] > [3]`, `2, 1, 3`, one a line, numbered or not) is
-    the order. If there is no run, it is the numbers in brackets as they come. A number named twice counts
-    once. Places not named follow in the order they had."""
+    The order is the run of numbers that names the most positions (`[2] > [1] > [3]`, `2, 1, 3`, or one for each line).
+    If there is no run, it is the order of the numbers in brackets. Repeated numbers count once. Unnamed positions
+    follow in their previous order.
+    """
     text = _LIST_MARK.sub("", reply)
     runs = [_valid(run, count) for run in _RUN.findall(text)]
     named = max(runs, key=len, default=[])
@@ -151,7 +153,8 @@ def _candidates_text(candidates: Sequence[Scored]) -> str:
 
 
 def _order_window(window: Sequence[Scored], context: RerankContext) -> list[Scored] | None:
-    """Return the candidates of a window as the model orders them; add a note and return None if it gives no order."""
+    """Return the candidates of a window in the model's order; if the model gives no order, add a note and return
+    None."""
     count = len(window)
     system, user = prompt(context.tools, "listwise", context.question, passages=_candidates_text(window), count=count)
 
@@ -169,8 +172,8 @@ def _order_window(window: Sequence[Scored], context: RerankContext) -> list[Scor
 
 
 def listwise(candidates: Sequence[Scored], context: RerankContext) -> list[Scored]:
-    """Return candidates in the model's order, or in the incoming one if the model gives none. The score falls evenly
-    with the place, from 1 for the first."""
+    """Return candidates in the model's order, or in the incoming order if the model gives none. The score falls evenly
+    from 1 for the first candidate."""
     order, count = list(candidates), len(candidates)
     start, answered = max(0, count - WINDOW), count == 1
     while count > 1:
@@ -193,10 +196,11 @@ def listwise(candidates: Sequence[Scored], context: RerankContext) -> list[Score
 YES, NO = ("yes", "так"), ("no", "ні")
 TOP_LOGPROBS = 20
 LONGEST_JUDGED_PASSAGE = 6_000
-"""Characters of a passage that are read, to bound the length of a prompt."""
+"""Most characters of a passage in a prompt of the reranker `logprob`."""
 UNKNOWN = 0.5
 _LEAST_REST = 1e-9
-"""The least probability assumed for the unreported tokens. Reported ones are rounded and may add up to 1 or more."""
+"""The least probability assumed for the unreported tokens. The reported probabilities are rounded and may add up to 1
+or more."""
 _AROUND = " \t\n\"'«»“”*_.,:;!▁Ġ"
 """Characters that are not part of a word: punctuation, and the marks with which tokenizers write a space before it."""
 
@@ -215,8 +219,9 @@ def _total(logprobs: Sequence[float]) -> float:
 def answer_score(logprobs: Sequence[tuple[str, float]]) -> float | None:
     """Return sigmoid(log P(yes) - log P(no)), or None if neither word is among the alternatives.
 
-    A missing word is at most as probable as the least reported alternative, and as all unreported ones together. It
-    is given the lower of the two."""
+    A missing word is at most as probable as the least probable reported alternative, and as all unreported ones
+    together. It gets the lower of the two probabilities.
+    """
     rest = 1.0 - sum(math.exp(min(value, 0.0)) for _, value in logprobs)
     least = min(math.log(max(rest, _LEAST_REST)), *(value for _, value in logprobs))
     yes = [value for token, value in logprobs if _says(token, YES)]
@@ -228,13 +233,14 @@ def answer_score(logprobs: Sequence[tuple[str, float]]) -> float | None:
 
 
 def _any(reply: Reply) -> str | None:
-    """Accept any reply: only the probabilities are read, and an endpoint that reports none is an error of the call."""
+    """Accept any reply, since only its probabilities are read; missing probabilities are an error of the call."""
     return None
 
 
 def logprob(candidates: Sequence[Scored], context: RerankContext) -> list[Scored]:
-    """Return candidates by the model's answer. A passage that it answers neither yes nor no gets the middle score and
-    a note. Raise ModelError `no_logprobs` if the endpoint reports no probabilities."""
+    """Return candidates ordered by the probability of the answer yes. If the model answers neither yes nor no, a
+    passage gets the middle score and a note. Raise ModelError `no_logprobs` if the endpoint reports no
+    probabilities."""
     model = context.tools.model("rerank")
     prompts = []
     for item in candidates:
@@ -260,7 +266,7 @@ IMPORTANT_SECTIONS = (
     r"огляд|вступ|мета|загальні (?:положення|відомості)|сфера застосування|резюме|анотація",
     r"правила|вимоги|порядок|показання|протипоказання|спосіб застосування(?: та дози)?|склад",
 )
-"""Patterns of section names that weigh high; a heading's number and colon do not count."""
+"""Patterns of the names of important sections; a heading's number and colon are ignored."""
 
 UNIMPORTANT_SECTIONS = (
     r"(?:table of )?contents|index|references|bibliography|acknowledge?ments|(?:revision|change|version) history",
@@ -286,10 +292,11 @@ def _date(value: str | None) -> date | None:
 
 
 def recency_factors(passages: Sequence[Passage], newest: str | None, half_life_days: float) -> list[float | None]:
-    """Return each passage's recency, None if it is undated.
+    """Return each passage's recency, or None if it is undated.
 
-    A passage older than another candidate of its family gets 0. Any other gets 0.5 ** (age / half-life), with the age
-    counted to the newest date in the generation."""
+    A passage older than another candidate of its family gets 0. Any other gets 0.5 ** (age / half-life); the age is
+    counted back from the newest date in the generation.
+    """
     latest = _date(newest)
     dates = [_date(passage.effective_date) for passage in passages]
     of_family: dict[str, date] = {}
@@ -317,8 +324,8 @@ def _section_name(heading: str) -> str:
 
 
 def _is_one(name: str, shipped: tuple[str, ...], own: tuple[str, ...]) -> bool:
-    """Return whether a section name matches. The settings' own patterns may match anywhere in a heading's beginning.
-    The shipped ones must be the whole name, or one of several that it joins ("Purpose and scope")."""
+    """Say whether a section name matches. The settings' own patterns may match anywhere in the first characters of a
+    heading. The shipped patterns must match the whole name, or one of several joined names ("Purpose and scope")."""
     named = any(_pattern(shipped).fullmatch(part) for part in (name, *_JOINED.split(name)))
     return named or bool(own and _pattern(own).search(name[:LONGEST]))
 
@@ -326,8 +333,8 @@ def _is_one(name: str, shipped: tuple[str, ...], own: tuple[str, ...]) -> bool:
 def hierarchy_factor(
     header_chain: Sequence[str], important: tuple[str, ...] = (), unimportant: tuple[str, ...] = ()
 ) -> float | None:
-    """Return the importance of the best-named heading of the chain, times 0.9 for each level below the first, or None
-    without headings. `important` and `unimportant` are patterns beside the shipped ones."""
+    """Return the importance of the most important heading of the chain, times 0.9 for each level below the first, or
+    None without headings. `important` and `unimportant` are patterns in addition to the shipped ones."""
     if not header_chain:
         return None
     names = [_section_name(heading) for heading in header_chain]
@@ -341,7 +348,7 @@ def hierarchy_factor(
 
 
 def adjacency_factor(passage: Passage, present: frozenset[str]) -> float | None:
-    """Return the share of the passage's neighbours that are candidates too, or None if it has no neighbours."""
+    """Return the share of the passage's neighbours that are also candidates, or None if it has no neighbours."""
     neighbours = [item for item in (passage.previous_id, passage.next_id) if item is not None]
     if not neighbours:
         return None
@@ -357,9 +364,9 @@ def combine(factors: Mapping[str, float], weights: Mapping[str, float]) -> float
 def rerank_weighted(candidates: Sequence[Scored], context: RerankContext) -> list[Scored]:
     """Return candidates by the weighted score, in [0, 1], with every factor reported.
 
-    Similarity is the incoming score stretched to [0, 1] among the candidates. Raw cosines would not
-    do: a model's lie in a narrow band (0.75 to 0.90 for multilingual-e5), so that the other factors
-    would decide alone."""
+    Similarity is the incoming score stretched to [0, 1] among the candidates. Raw cosines are not suitable: those of a
+    model lie in a narrow band (0.75 to 0.90 for multilingual-e5), so the other factors alone would decide.
+    """
     settings = context.settings
     weights = settings.weighted.model_dump()
     passages = [item.passage for item in candidates]
@@ -400,12 +407,12 @@ _ASKING = frozenset({"logprob", "listwise"})
 
 
 def asks_model(names: Sequence[str]) -> bool:
-    """Return whether one of the rerankers waits for a language model."""
+    """Say whether one of the rerankers calls a language model."""
     return not _ASKING.isdisjoint(names)
 
 
 def rerank_candidates(candidates: Sequence[Scored], names: Sequence[str], context: RerankContext) -> list[Scored]:
-    """Return candidates after the named rerankers, in sequence. No reranker is asked if there are no candidates."""
+    """Return candidates after the named rerankers, in sequence. No reranker is called if there are no candidates."""
     result = list(candidates)
     for name in names if result else ():
         result = RERANKERS[name](result, context)

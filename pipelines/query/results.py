@@ -1,13 +1,13 @@
 """The records of a query's results, and their JSON.
 
 A chunk has one record for each stage. A `Candidate` (pipelines/ports.py) is the chunk's id with its score in one
-ranking. `Scored` is its passage with the scores of every stage, in the order of the last. A `Hit` is the passage at its
-rank, with the duplicates that were left out for it. `BestCandidates` is a strategy's result: candidates, and whether
-there are more. `Retrieved` (pipelines/query/retrieve.py) is a question's result: the hits, and notes on what fell back.
+ranking. `Scored` is its passage with the scores of every stage. A `Hit` is the passage at its rank, with its duplicates
+that were left out. `BestCandidates` is a strategy's result: candidates, and whether there are more.
 
-`scores` of a hit holds every stage that saw it: `dense` (cosine), `lexical` (BM25), the measures taken beside these
-(pipelines/query/routes.py), `fused`, and each reranker with its factors (`weighted`, `weighted.recency`, ...). A
-stage that did not see the hit has no key. `score` is the last stage's score.
+`Retrieved` (pipelines/query/retrieve.py) is a question's result: the hits, and notes about fallbacks. `scores` of a hit
+has a key for every stage that scored it: `dense` (cosine), `lexical` (BM25), further measures
+(pipelines/query/routes.py), `fused`, and each reranker with its factors (`weighted`, `weighted.recency`, ...). `score`
+is the last stage's score.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from pipelines.records import BY_MODEL, DESCRIPTION
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A passage at its rank, 1-based. `duplicates` are passages left out of the list because they have the same text
-    elsewhere, kept here so that no place is lost. `ranks` are like those of Scored."""
+    """A passage at its rank, 1-based. `duplicates` has passages with the same text elsewhere, which are left out of the
+    list, so that no place is lost. `ranks` are like those of Scored."""
 
     rank: int
     score: float
@@ -35,7 +35,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A passage on its way through the stages. `ranks` are its places in each, 1-based, by the names of
+    """A passage with the scores of the stages so far. `ranks` has its rank in each stage, 1-based, by the names of
     `scores`; factors have no rank."""
 
     passage: Passage
@@ -46,8 +46,8 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class BestCandidates:
-    """The best candidates of a strategy. `dry` says that there are no more. `alike` is the cosine of the nearest
-    sentence of each candidate that was measured."""
+    """The best candidates of a strategy. `dry` says that there are no more. `alike` has the cosine of the nearest
+    sentence of each measured candidate."""
 
     candidates: list[Scored]
     dry: bool
@@ -71,7 +71,7 @@ def generated_parts(passage: Passage) -> list[str]:
 
 
 def _paragraph_json(reached: Reached) -> dict[str, Any]:
-    """Return how the sentence route came to a paragraph."""
+    """Return the way in which the sentence route reached a paragraph, as JSON."""
     return {
         "id": reached.paragraph_id,
         "edge": reached.edge,

@@ -1,19 +1,19 @@
 """The way from a question to ranked hits: routes, fusion, rerankers, and each passage only once.
 
-A strategy is data: the routes it asks, fused if there are several. The sentence route alone finds paragraphs and not
-chunks. Every stage leaves its score on the hit.
+A strategy is data: the names of its routes, whose results are fused if there are several. Only the sentence route finds
+paragraphs rather than chunks. Every stage leaves its score on the hit.
 
-Going down the ranking, a candidate is a duplicate of a better one if its own text, compared without regard to space
-and case,
+Going down the ranking, a candidate is a duplicate of a better one if its own text, compared without regard to space and
+case,
 
 - equals the better one's own text, in any document;
 - is contained whole, word for word, in the overlap and own text that the better one shows;
 - directly precedes the better one in the document, and the better one's overlap repeats at least SHARED of it.
 
-A short text takes its meaning from its heading (the same table row appears under two plans), so it is a duplicate only
-under an equal heading. A candidate that repeats a better one and adds something is no duplicate. It cannot share the
-TOP places, which an answer is made of, with the better one: it comes right after them. Such a candidate holds the
-better one's text whole, or is its neighbour and the overlap of one is the end of the other.
+A short text gets its meaning from its heading (the same table row appears under two plans), so it is a duplicate only
+under an equal heading. A candidate that repeats a better one but adds text is not a duplicate. It contains the better
+one's text, or is its neighbour and the overlap of one is the end of the other. It must not be in the TOP places
+together with the better one, since an answer is made from these: it comes right after them.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ from pipelines.settings.query import HITS, QuerySettings
 # ---------------------------------------------------------------- deduplication
 
 TOP = 3
-"""Number of first places in which no candidate repeats another. Over all places that rule
-would cost more than it brings: the new part of a repeat is often the answer (docs/reference/retrieval.md)."""
+"""Number of top places in which no candidate repeats another. Applied to all places, the rule would do more harm than
+good: the new part of a repeat is often the answer (docs/reference/retrieval.md)."""
 SHARED = 0.8
 SHORT = 80
-"""Characters under which a text is compared together with its heading."""
+"""Characters below which a text is compared together with its heading."""
 
 
 def _plain(text: str) -> str:
@@ -61,7 +61,7 @@ def _plain(text: str) -> str:
 
 
 class _CandidateTexts:
-    """The texts of a kept candidate, prepared once."""
+    """The texts of a kept candidate, prepared once for comparison."""
 
     def __init__(self, passage: Passage) -> None:
         self.chunk_id = passage.chunk_id
@@ -73,31 +73,31 @@ class _CandidateTexts:
         self.previous_id = passage.previous_id
 
     def repeats(self, other: _CandidateTexts) -> bool:
-        """Return whether `other` adds nothing that a reader of this one has not seen."""
+        """Say whether `other` adds nothing to this candidate's text."""
         return self._holds(other) or (self._overlaps(other) and len(self.overlap) >= SHARED * len(other.own))
 
     def shares(self, other: _CandidateTexts) -> bool:
-        """Return whether `other` repeats this one, though it may add something."""
+        """Say whether `other` repeats this candidate, though it may add text."""
         return other._holds(self) or other._overlaps(self) or self._overlaps(other)
 
     def _holds(self, other: _CandidateTexts) -> bool:
         return f" {other.own} " in self.words and (len(other.own) >= SHORT or other.heading == self.heading)
 
     def _overlaps(self, other: _CandidateTexts) -> bool:
-        """Return whether one's overlap repeats the end of `other`, which directly precedes it. The link says that it
-        may, the shared text says that it does."""
+        """Say whether this candidate's overlap repeats the end of `other`, which directly precedes it. The link shows
+        that a repeat is possible, the shared text that it is real."""
         adjacent = self.previous_id == other.chunk_id or other.next_id == self.chunk_id
         return bool(adjacent and self.overlap and other.own.endswith(self.overlap))
 
 
 def _earlier(twin: Passage, kept: Passage) -> bool:
-    """Return whether the twin is the same text under the same headings, earlier in the document."""
+    """Say whether the twin is the same text under the same headings, earlier in the document."""
     same = (twin.doc_id, twin.header_chain, _plain(twin.text)) == (kept.doc_id, kept.header_chain, _plain(kept.text))
     return same and twin.index < kept.index
 
 
 Place = tuple[Scored, tuple[Passage, ...]]
-"""A candidate with the duplicates that were left out for it."""
+"""A candidate with its duplicates that were left out."""
 
 
 @dataclass(slots=True)
@@ -110,21 +110,21 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
-    """The candidates that remain, in order; the first `clear` of them repeat nothing."""
+    """The remaining candidates, in order; the first `clear` of them repeat nothing."""
 
     kept: list[Place]
     clear: int
 
     def suffice(self, k: int) -> bool:
-        """Return whether there are k candidates and the TOP places would stay the same if more came."""
+        """Say whether there are k candidates and more candidates could not change the TOP places."""
         return len(self.kept) >= k and self.clear >= min(k, TOP)
 
 
 def distinct(ranked: Sequence[Scored]) -> Distinct:
-    """Return the candidates that remain, in order.
+    """Return the remaining candidates, in order.
 
-    If twins differ only in their place in one document, the first place is kept: which
-    of them scores a little more is chance."""
+    If there are twins in one document, the first place is kept, since the difference of their scores is chance.
+    """
     entries: list[_Entry] = []
     for item in ranked:
         shown = _CandidateTexts(item.passage)
@@ -149,17 +149,17 @@ __all__ = ["FUSED_DEPTH", "Question", "Retrieved", "require_question", "retrieve
 
 MOST_CANDIDATES = 10_000
 NAMED_DEPTH = 30
-"""Candidates that each route, and their fusion, add from the documents that a question names."""
+"""Number of candidates that each route, and the fusion of routes, adds from documents that a question names."""
 LIKELY = 0.7
-"""Share of the most that names tell of any document, from which a document adds candidates."""
+"""Least score of a document's names, as a share of the greatest, for the document to add candidates."""
 MEASURED_DEPTH = 3
-"""Multiple of the wanted candidates that are measured, from the fusion of several routes."""
+"""Number of measured candidates after the fusion of several routes, as a multiple of the wanted ones."""
 SENTENCE = "sentence"
 _HALF_A_PAIR = re.compile(r"[\ud800-\udfff]")
-"""Half of a surrogate pair, which no database takes. Bytes of a command line that are not UTF-8 leave it in a text,
-and so may escapes of JSON."""
+"""Half of a surrogate pair, which no database accepts. It comes from command-line bytes that are not UTF-8, or from
+JSON escapes."""
 LONGEST_QUESTION = 10_000
-"""Characters of a question, the words of options included."""
+"""Most characters of a question, including the words of options."""
 
 
 NOTHING = Question("")
@@ -167,9 +167,9 @@ NOTHING = Question("")
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """The hits of a question. `notes` say what fell back to something simpler, and why. `searched` is as in
-    QueryState, `alike` as in BestCandidates. `vector` is the question's, if the strategy asked for it. `without_value`
-    is as in the JSON of `query`. `question` is what was searched for."""
+    """The hits of a question. `notes` has messages about fallbacks and their reasons. For `searched` see QueryState,
+    for `alike` BestCandidates, and for `without_value` the JSON of `query`. `vector` is the question's vector, if the
+    strategy computed it. `question` has the texts that were searched for."""
 
     hits: list[Hit]
     notes: tuple[str, ...]
@@ -186,10 +186,10 @@ Find = Callable[[int], BestCandidates]
 
 
 def require_question(text: str, k: int, words: str | None = None) -> None:
-    """Raise UsageError for an invalid question or k, before a database or model is asked. `words` are the words
-    searched for, if there are more of them than the question's."""
+    """Raise UsageError for an invalid question or k, before any call to a database or model. `words` has the words
+    searched for, if they are more than the question's."""
     if not text.strip():
-        raise UsageError("the question is empty")
+        raise UsageError("the question is empty; type one")
     if (length := max(len(text), len(words or ""))) > LONGEST_QUESTION:
         what = "the question" if len(text) == length else "the question with its options"
         raise UsageError(f"{what} has {length:,} characters; at most {LONGEST_QUESTION:,} are taken: shorten it")
@@ -207,15 +207,15 @@ def _require_known(kind: str, name: str, known: Collection[str]) -> None:
 
 
 class _Seen:
-    """The scores of each chunk from every route and measure, and its places in every ranking, by chunk id."""
+    """The scores of each chunk from every route and measure, and its ranks in every ranking, by chunk id."""
 
     def __init__(self) -> None:
         self.scores: dict[str, dict[str, float]] = {}
         self.ranks: dict[str, dict[str, int]] = {}
 
     def add_ranking(self, name: str, ranked: Sequence[tuple[str, float]], from_all: bool = True) -> None:
-        """Add a ranking's scores. Pass `from_all` false if the ranking has more chunks than these, so their places in
-        it are not known."""
+        """Add a ranking's scores. Pass `from_all` false if the ranking includes other chunks too, so that ranks among
+        these are unknown."""
         for rank, (chunk_id, score) in enumerate(ranked, start=1):
             self.scores.setdefault(chunk_id, {})[name] = score
             if from_all:
@@ -236,12 +236,12 @@ class _Measured:
         self._known: set[str] = set()
 
     def values_of(self, name: str) -> tuple[float, ...]:
-        """Return the values of a measure, or nothing if it was not asked for."""
+        """Return the values of a measure, or an empty mapping if it does not apply."""
         return tuple(self._values.get(name, {}).values())
 
     def sum_scores(self, first: Sequence[str], more: Sequence[str], seen: _Seen) -> list[tuple[str, float]]:
-        """Return these chunks by the weighted sum of their standard scores. The `first` chunks ever asked for set the
-        standard, so that asking for more changes the order of no earlier chunk."""
+        """Return these chunks by the weighted sum of their standard scores. The `first` chunks define mean and
+        deviation, so that requesting more does not change the order of earlier chunks."""
         found = list(dict.fromkeys([*first, *more]))
         fresh = [chunk_id for chunk_id in found if chunk_id not in self._known]
         self._known.update(fresh)
@@ -263,11 +263,12 @@ def of_named_documents(asked: QueryState, searches: Searches) -> list[str]:
 
 
 def _by_rankings(strategy: Strategy, asked: QueryState, settings: QuerySettings, least: int) -> Find:
-    """Return the search for a strategy, which merges its rankings. It leaves out what the user's groups hide.
+    """Return the search for a strategy, which merges its rankings.
 
-    If there are several rankings, the best by reciprocal rank, `least` or more, are measured: each by the score of
-    every route, even of one that did not find it, and by measures that are taken only of found chunks. Their
-    standard scores are then summed by weight."""
+    It leaves out chunks that the user's groups may not see. If there are several rankings, the best chunks by
+    reciprocal rank, `least` or more, are measured: by the score of every route, even one that did not find the chunk,
+    and by measures that are computed only for found chunks. Their standard scores are then summed by weight.
+    """
     searches = searches_of(strategy, asked, settings.rewrites)
     weights = settings.fusion_weights.model_dump()
     by_score = len(searches) > 1 and not strategy.rewritten and settings.fusion == "weighted-score"
@@ -319,10 +320,11 @@ def retrieve(
 ) -> Retrieved:
     """Return the best k distinct passages, fewer only if no more exist.
 
-    `strategy` and `rerank` default to the settings'. The first `settings.candidates` (or k, if
-    more) are reranked. If duplicates leave fewer than k, twice as many are, until there are enough
-    or the routes run dry. Raise UsageError for an unknown name, an empty or too long question or k of 0,
-    ModelError if a language model or cross-encoder does not serve, SettingsError if none is set."""
+    `strategy` and `rerank` default to the settings'. The first `settings.candidates` (or k, if more) are reranked. If
+    duplicates leave fewer than k, twice as many are reranked, until there are enough or the routes have no more. Raise
+    UsageError for an unknown name, an empty or too long question or k of 0; ModelError if a language model or
+    cross-encoder is not available; SettingsError if it is not set.
+    """
     question = Question(question) if isinstance(question, str) else question
     require_question(question.text, k, question.lexical)
     within = filters or Filters()

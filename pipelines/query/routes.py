@@ -1,11 +1,11 @@
 """The ways to find candidate chunks (routes), the strategies that combine them, and the fusion into one ranking.
 
-A route names the rankings it offers and makes them when asked. It can also score chunks that another route found. A new
-one is a function here, an entry of ROUTES, and a row of STRATEGIES. A measure is asked only of chunks that routes have
-found, since it would be too expensive for all: it is a function here, an entry of MEASURES, a weight in
-pipelines/settings/query.py, and its name in a row of STRATEGIES. benchmarks/fusion.py prints the gain of each, and
-weights chosen on other sets. Ties are broken by chunk id. The sentence route, which finds paragraphs and not
-chunks, is no ranking and has a module of its own.
+A route names its rankings and computes them on demand. It can also score chunks that another route found. To add a
+route, write a function here, an entry of ROUTES, and a row of STRATEGIES. A measure is computed only for chunks that
+routes have found, since it would be too expensive for all. To add a measure, write a function here, an entry of
+MEASURES, a weight in pipelines/settings/query.py, and its name in a row of STRATEGIES. benchmarks/fusion.py prints the
+gain of each measure, and weights chosen on other sets. Ties are broken by chunk id. The sentence route, which finds
+paragraphs rather than chunks, has its own module, sentence_route.py.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Weights = Mapping[str, float]
 
 RANK_CONSTANT = 60
 LEAST_DEVIATION = 0.005
-"""The least standard deviation assumed, as a share of the greatest absolute value. See `standardised`."""
+"""The least standard deviation assumed, as a share of the greatest absolute value. See `standardise`."""
 
 
 def in_order(scores: Mapping[str, float]) -> list[tuple[str, float]]:
@@ -92,14 +92,14 @@ def weighted_sum(
 
 
 FUSED_DEPTH = 5
-"""Multiple of the wanted candidates that each of several fused routes is asked for."""
+"""Number of candidates from each of several fused routes, as a multiple of the wanted ones."""
 HYDE_TOKENS, HYDE_CHARACTERS = 400, 2_000
 
 
 @dataclass(frozen=True)
 class QueryState:
-    """The state of one query. `notes` collects what fell back to something simpler, for people to read. `searched` has
-    the texts that were searched for beside the question, by the names of their rankings or wordings."""
+    """The state of one query. `notes` collects messages about fallbacks, for people to read. `searched` has the texts
+    that were searched for besides the question, by the names of their rankings or wordings."""
 
     question: Question
     index: SearchIndex
@@ -117,7 +117,7 @@ class QueryState:
 
     @cached_property
     def named_documents(self) -> dict[str, float]:
-        """Return the documents that the question names, with how much its names tell. See `weighed_names`."""
+        """The documents that the question names, with the scores of these names. See `weighed_names`."""
         if not self.index.keeps_names:
             self.notes.append("names of documents are not kept in this generation yet, so none was looked for; run "
                               "`pincite index`")  # fmt: skip
@@ -133,8 +133,8 @@ Scores = Callable[[Sequence[str]], Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class LazyRanking:
-    """A ranking that is made on demand: `best` takes the number of candidates, and the documents to search if not all
-    are, and returns them best first."""
+    """A ranking that is computed on demand: `best` takes the number of candidates and, optionally, the documents to
+    search, and returns chunks best first."""
 
     best: Callable[[int, tuple[str, ...] | None], list[Candidate]]
     scores: Scores
@@ -142,7 +142,7 @@ class LazyRanking:
 
 Searches = dict[str, LazyRanking]
 """The searches by the ranking's name, which is the key of the score on a hit, and of the weight. The name is the
-route's, or begins with it if there are several wordings."""
+route's name, or begins with it if there are several wordings."""
 
 Route = Callable[[Sequence[Question], QueryState], Searches]
 """A function that takes the wordings of the question, the user's own first, and returns its searches."""
@@ -214,18 +214,19 @@ ROUTES: Mapping[str, Route] = {"dense": dense, "lexical": lexical, "hyde": hyde}
 
 
 HALF = 0.2
-"""The mean BM25 weight of a term over a document's chunks at which it counts half."""
+"""Mean BM25 weight of a term over a document's chunks at which the term counts half."""
 
 
 MOST_NAMED = 200
-"""Documents that a question may name; more than that are not told apart by their names."""
+"""Most documents that a question may name; more documents cannot be distinguished by their names."""
 NAMED_BY_MOST = 0.2
-"""Share of the documents from which a name is borne by too many to tell any apart, unless it has a digit."""
+"""Share of the documents above which a name is too common to distinguish any of them, unless it has a digit."""
 
 
 def weighed_names(borne: Mapping[str, int], documents: int) -> dict[str, float]:
-    """Return names with their idf among documents. `borne` says how many of the `documents` bear each. A name that more
-    than NAMED_BY_MOST of them bear, or two of few, is left out, but a year or number always tells something."""
+    """Return names with their idf among documents. `borne` has the number of the `documents` with each name. A name of
+    more than NAMED_BY_MOST of them, or of two documents if there are few, is left out, except a year or number, which
+    is always distinctive."""
     most = max(1.0, NAMED_BY_MOST * documents)
     return {
         name: math.log1p((max(documents - count, 0) + 0.5) / (count + 0.5))
@@ -235,7 +236,7 @@ def weighed_names(borne: Mapping[str, int], documents: int) -> dict[str, float]:
 
 
 def names(asked: QueryState) -> Scores | None:
-    """Measure how much the question's names tell that they mean a chunk's document; nothing if it names none."""
+    """Measure how clearly the question's names mean a chunk's document; return nothing if it names no document."""
     if not asked.named_documents:
         return None
 
@@ -249,8 +250,9 @@ def names(asked: QueryState) -> Scores | None:
 def nearest_sentence(asked: QueryState) -> Scores:
     """Measure the cosine of a chunk's nearest sentence.
 
-    A chunk of several hundred tokens is near to no single question, but the sentence that answers it is (Dai and
-    Callan, Deeper text understanding for IR, SIGIR 2019, section 3, score a document by its best passage likewise)."""
+    A chunk of several hundred tokens is not near to any single question, but the sentence that answers it is. Dai and
+    Callan (Deeper text understanding for IR, SIGIR 2019, section 3) likewise score a document by its best passage.
+    """
 
     def scores(chunk_ids: Sequence[str]) -> Mapping[str, float]:
         return asked.index.sentence_similarities(chunk_ids, asked.vector, asked.filters)
@@ -259,8 +261,8 @@ def nearest_sentence(asked: QueryState) -> Scores:
 
 
 def document(asked: QueryState) -> Scores:
-    """Measure how much a chunk's document says of the question's words, with `document_score`. The words weigh their
-    idf among the documents of the chunks that are asked for first."""
+    """Measure how many of the question's words a chunk's document contains, with `document_score`. The words are
+    weighted by their idf among the documents of the first requested chunks."""
     terms, first = asked.question.terms, list[Mapping[str, float]]()
 
     def scores(chunk_ids: Sequence[str]) -> Mapping[str, float]:
@@ -274,8 +276,8 @@ def document(asked: QueryState) -> Scores:
 
 
 def surroundings(asked: QueryState) -> Scores:
-    """Measure BM25 of a chunk together with the chunks before and after it, as one text: the rows of a table stand in
-    one chunk, and what they are about in the one before."""
+    """Measure BM25 of a chunk together with the chunks before and after it, as one text: the rows of a table may be in
+    one chunk, and their subject in the one before."""
 
     def scores(chunk_ids: Sequence[str]) -> Mapping[str, float]:
         return asked.index.surrounding_scores(chunk_ids, asked.question.terms, asked.filters)
@@ -284,9 +286,9 @@ def surroundings(asked: QueryState) -> Scores:
 
 
 def said_by(document: DocumentTerms, terms: Collection[str]) -> dict[str, float]:
-    """Return how much a document says of each of these terms, in [0, 1], without the terms it lacks. A term counts
-    m / (m + HALF) for its mean weight m over the document's chunks, or 1 if it is in the path or name, without the
-    ending."""
+    """Return how strongly a document contains each of these terms, in [0, 1]; terms that it lacks are left out. A term
+    counts m / (m + HALF) for its mean weight m over the document's chunks, or 1 if it is in the path or name, without
+    the file ending."""
     path = PurePosixPath(document.uri)
     means = {term: document.weights.get(term, 0.0) / document.chunks for term in terms}
     named = set(terms_of(f"{path.parent} {path.stem}")).intersection(terms)
@@ -294,8 +296,8 @@ def said_by(document: DocumentTerms, terms: Collection[str]) -> dict[str, float]
 
 
 def idf_among(documents: Collection[Collection[str]], terms: Mapping[str, float]) -> dict[str, float]:
-    """Return the idf of each term *among these documents*, times its weight. A term of every document distinguishes
-    none of them, even if few chunks of each have it, like the name of the person who files a report."""
+    """Return the idf of each term *among these documents*, times its weight. A term that occurs in every document
+    distinguishes none of them, even if few chunks have it, such as the name of the person who files a report."""
     counts = Counter(term for said in documents for term in said)
     return {
         term: weight * math.log1p((len(documents) - counts[term] + 0.5) / (counts[term] + 0.5))
@@ -304,7 +306,7 @@ def idf_among(documents: Collection[Collection[str]], terms: Mapping[str, float]
 
 
 def document_score(said: Mapping[str, float], idf: Mapping[str, float]) -> float:
-    """Return the share of the terms, by their idf, that a document says, in [0, 1]."""
+    """Return the share of the terms, weighted by idf, that a document contains, in [0, 1]."""
     total = math.fsum(idf.values())
     return math.fsum(idf[term] * much for term, much in said.items()) / total if total else 0.0
 
@@ -315,14 +317,14 @@ MEASURES: Mapping[str, Callable[[QueryState], Scores | None]] = {
     "names": names,
     "surroundings": surroundings,
 }
-"""The measures by name. A measure that has nothing to say of a question is None, and the others decide alone."""
+"""The measures by name. A measure that does not apply to a question returns None, and the others decide."""
 
 
 # ---------------------------------------------------------------- strategies
 
 
 REWRITE_TOKENS = 60
-"""Tokens that one other wording may take at most."""
+"""Most tokens of one other wording."""
 LONGEST_WORDING = 500
 
 
@@ -330,8 +332,9 @@ LONGEST_WORDING = 500
 class Strategy:
     """The routes of a strategy by name, and the `measures` that order the best candidates of several routes.
 
-    `rewritten` says that every route is also asked for other wordings of the question. The rankings are then fused by
-    reciprocal rank, since scores of different wordings do not compare."""
+    `rewritten` says that every route also searches for other wordings of the question. The rankings are then fused by
+    reciprocal rank, since scores of different wordings cannot be compared.
+    """
 
     routes: tuple[str, ...]
     measures: tuple[str, ...] = ()
@@ -354,7 +357,7 @@ STRATEGIES: Mapping[str, Strategy] = {
 
 
 def asks_model(name: str) -> bool:
-    """Return whether a strategy waits for a language model; an unknown one does not."""
+    """Say whether a strategy calls a language model; an unknown one does not."""
     strategy = STRATEGIES.get(name)
     return strategy is not None and (strategy.rewritten or "hyde" in strategy.routes)
 
@@ -363,9 +366,10 @@ _MARK = re.compile(r"^\s*(?:[-*•–—]|\(?\d{1,2}[.):]|[a-zа-яіїєґ][.)]
 
 
 def wordings_of(reply: str, question: str, most: int) -> list[str]:
-    """Return other wordings out of a model's reply, one a line, numbered or not, at most `most`.
+    """Return at most `most` other wordings from a model's reply, which has one on each line, numbered or not.
 
-    A line that announces the list, repeats another, or says the question again is left out."""
+    Lines that announce the list, repeat another line, or repeat the question are left out.
+    """
     known, found = {question.strip().casefold()}, []
     for line in reply.splitlines():
         wording = " ".join(_MARK.sub("", line).strip(" \t*_\"'«»“”`").split())
@@ -378,8 +382,8 @@ def wordings_of(reply: str, question: str, most: int) -> list[str]:
 
 
 def _rewrite(asked: QueryState, count: int) -> list[Question]:
-    """Return the question and other wordings of it that a language model gives. If its replies cannot be used, return
-    the question alone and add a note."""
+    """Return the question and a language model's other wordings of it. If its replies cannot be used, return only the
+    question and add a note."""
     text = asked.question.text
 
     def no_wordings(reply: Reply) -> str | None:
@@ -399,7 +403,7 @@ def _rewrite(asked: QueryState, count: int) -> list[Question]:
 
 
 def searches_of(strategy: Strategy, asked: QueryState, rewrites: int) -> Searches:
-    """Return the rankings of a strategy; ask the language model if the strategy has one."""
+    """Return the rankings of a strategy; call the language model if the strategy needs one."""
     wordings = _rewrite(asked, rewrites) if strategy.rewritten else [asked.question]
     searches: Searches = {}
     for route in strategy.routes:

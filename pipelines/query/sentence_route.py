@@ -2,21 +2,21 @@
 
 It has three stages. Anchors are the best few among the sentences nearest to the question and the sentences of the
 chunks that share most of its words. Expansion reaches the paragraphs of the anchors, then those of the sentences before
-and after them, then those that they are RELATED_TO. Selection scores all paragraphs that were reached by one measure.
-Further near sentences bring their paragraphs, so that no place stays empty.
+and after them, then those of sentences that they are RELATED_TO. Selection scores all reached paragraphs by one
+formula. Further near sentences add their paragraphs, so that the result is full.
 
 score = density + keywords + coherence - crowding - mixing, in hundredths: density is at most 100.
 
 - density: half of the nearness of the paragraph's best sentence and half of the mean of all of its sentences. Sentences
-  that were not found count 0. The nearness of a sentence is its cosine and its chunk's BM25, each stretched to
-  [0, 1] and joined; a repeat of a nearer sentence counts 0;
+  that were not found count as 0. The nearness of a sentence is its cosine and its chunk's BM25, each stretched to [0,
+  1] and combined; a repeat of a nearer sentence counts as 0;
 - keywords: `query.sentence.keywords` times the share of the question's content words, by idf, that the paragraph, its
   title and the headings above it hold;
-- coherence: `query.sentence.coherence` if the paragraph holds several anchors, and as much again if one of its anchors
-  directly follows or precedes another anchor in its document;
+- coherence: `query.sentence.coherence` if the paragraph holds several anchors, and the same again if one of its anchors
+  is next to another anchor in its document;
 - crowding: `query.sentence.crowding` for each paragraph of the same chunk that scores higher without it;
-- mixing: `query.sentence.mixing` if the paragraph's best sentence is of another kind of source than the best one of
-  the paragraph that leads after crowding.
+- mixing: `query.sentence.mixing` if the paragraph's best sentence comes from another kind of element than the best
+  sentence of the paragraph that leads after crowding.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from pipelines.terms import terms_of
 
 
 BEST_SHARE = 0.5
-"""The share of the best sentence in the density; the mean has the rest."""
+"""The weight of the best sentence in the density; the mean has the rest."""
 ALL = 100.0
 BEGINNING = 3
-"""Letters that all words of one term have in common, except a handful such as `dying`, whose term is `die`."""
+"""Number of first letters that all words of one term share, except a few such as `dying`, whose term is `die`."""
 _WORD = re.compile(r"\w+")
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """A sentence with its nearness, in [0, 1], and the share that its chunk's terms have in it."""
+    """A sentence with its nearness, in [0, 1], and the part of it that comes from its chunk's terms."""
 
     sentence: FoundSentence
     score: float
@@ -59,8 +59,8 @@ class Near:
 @dataclass(slots=True)
 class ReachedParagraph:
     """A paragraph that was reached. `edge` is like the one in Reached, and empty if only its own sentences led here.
-    `near` are its sentences, best first, and `anchors` are the expanded ones. `consecutive` is true if one of these
-    directly follows or precedes another anchor."""
+    `near` has its sentences, best first, and `anchors` those that were expanded. `consecutive` is true if one of these
+    is next to another anchor."""
 
     key: ParagraphKey
     near: list[Near] = field(default_factory=list)
@@ -76,7 +76,7 @@ class ReachedParagraph:
 
     @property
     def source(self) -> str:
-        """Return the kind of source of the best sentence."""
+        """The kind of element that the best sentence comes from."""
         return self.near[0].sentence.source
 
 
@@ -90,8 +90,8 @@ def by_nearness(sentences: Iterable[Near]) -> list[Near]:
 
 
 def distinct(ranked: Iterable[Near]) -> Iterator[Near]:
-    """Yield the sentences without those that only repeat a better one, as boilerplate does: the same text, or text
-    that a better one contains whole."""
+    """Yield the sentences, best first, without those whose text repeats a better one or is contained in it, such as
+    boilerplate."""
     said: list[str] = []
     for near in ranked:
         text = f" {plain(near.sentence.text)} "
@@ -101,10 +101,11 @@ def distinct(ranked: Iterable[Near]) -> Iterator[Near]:
 
 
 class Overlap:
-    """The share of a question's content words, by weight, that a text holds.
+    """The share of a question's content words, by weight, in a text.
 
-    Stemming all words of all paragraphs would cost more than the search. A word of plain letters is therefore skipped
-    if it begins unlike all words of the question."""
+    Stemming all words of all paragraphs would take longer than the search, so a word of plain letters is skipped if no
+    word of the question begins like it.
+    """
 
     def __init__(self, question: str, wanted: Weights) -> None:
         own = {word for word in _WORD.findall(question.casefold()) if wanted.keys() & set(terms_of(word))}
@@ -119,7 +120,7 @@ class Overlap:
 def score_paragraph(
     place: ReachedParagraph, passage: Passage, sentences: int, overlap: Overlap, settings: SentenceRouteSettings
 ) -> Scored:
-    """Return the paragraph with its score and every factor of it. `sentences` is the number of its sentences. The
+    """Return the paragraph with its score and each factor of the score. `sentences` is the number of its sentences. The
     cosine of its nearest sentence, and its chunk's share of the question's words, are reported too."""
     best = place.near[0]
     mean = sum(near.score for near in place.near) / max(sentences, len(place.near))
@@ -135,7 +136,8 @@ def score_paragraph(
 
 
 def crowding_losses(scores: Mapping[ParagraphKey, float], crowding: float) -> dict[ParagraphKey, float]:
-    """Return the loss of each score to better ones of its chunk, in the order of the reduced scores, ties by key."""
+    """Return the reduction of each score by better paragraphs of the same chunk, in the order of the reduced scores,
+    ties by key."""
     better: Counter[str] = Counter()
     taken = {}
     for key in sorted(scores, key=lambda key: (-scores[key], key)):
@@ -165,22 +167,22 @@ def cap_documents(items: Iterable[T], document: Callable[[T], str], most: int) -
 
 SOURCES = frozenset({"paragraph", "table_row", "list_item", "figure_caption", "figure_description", "equation", "code"})
 SENTENCES = 5
-"""Multiple of the wanted candidates: the number of nearest sentences that are ranked. The sentences of the chunks that
+"""Number of nearest sentences that are ranked, as a multiple of the wanted candidates. The sentences of the chunks that
 share most of the question's words are added, from half as many chunks as candidates."""
 LEAD_IN = 0.5
-"""Factor on the score of a sentence that ends with a colon or question mark. Such a sentence is near to a question,
-but the text after it has the answer."""
+"""Factor on the score of a sentence that ends with a colon or question mark. It is near to a question, but the text
+after it has the answer."""
 BY_TERMS = 10
-"""Multiple of the wanted candidates: the number of chunks that are looked up by terms. All of them tell the share of
-the question's words. The first ones, half as many as candidates, also bring their sentences."""
+"""Number of chunks that are searched by terms, as a multiple of the wanted candidates. All of them give their share of
+the question's words. The first ones, half as many as candidates, also add their sentences."""
 WORDS = 1.25
-"""Weight of the words of a sentence's chunk, against 1 for the sentence's own cosine."""
+"""Weight of the words of a sentence's chunk, relative to 1 for the sentence's own cosine."""
 EDGES = ("anchor", "next", "previous", "related")
-"""The edges by priority: if several edges lead to a paragraph, the first of them counts."""
+"""The edges by priority: if several edges reach a paragraph, the first of them counts."""
 
 
 class SentenceRoute:
-    """The search for one question through the sentences. Call it with the number of candidates wanted."""
+    """The search for one question through sentences. Call it with the number of wanted candidates."""
 
     def __init__(self, asked: QueryState, settings: QuerySettings) -> None:
         self._asked, self._index, self._filters = asked, asked.index, asked.filters
@@ -193,7 +195,7 @@ class SentenceRoute:
         )
 
     def __call__(self, depth: int) -> BestCandidates:
-        """Return the best `depth` paragraphs, with `dry` if there are no more."""
+        """Return the best `depth` paragraphs; `dry` says that there are no more."""
         wide, least = depth * SENTENCES, self._settings.least_confidence
         nearest = self._index.sentences(self._vector, wide, self._filters, least)
         by_terms = self._index.lexical(self._terms, depth * BY_TERMS, self._filters)
@@ -217,7 +219,8 @@ class SentenceRoute:
         return BestCandidates(self._select(chosen)[:depth], len(nearest) < wide and len(chosen) == len(places))
 
     def _traceable(self, sentences: Sequence[FoundSentence]) -> list[FoundSentence]:
-        """Return each sentence once, without those of an unknown kind of source, or of no known page in a paged one."""
+        """Return each sentence once, without those from an unknown kind of element, or without a page in a document
+        with pages."""
         found = {sentence.sentence_id: sentence for sentence in sentences}
         kept = [
             sentence
@@ -229,7 +232,8 @@ class SentenceRoute:
         return kept
 
     def _select(self, places: Sequence[ReachedParagraph]) -> list[Scored]:
-        """Return the paragraphs by their scores, at most `per_document` of one document while others are left."""
+        """Return the paragraphs ordered by score, with at most `per_document` from one document while others are
+        left."""
         paragraphs = self._index.paragraphs([place.key for place in places], self._filters)
         found = {
             place.key: score_paragraph(
@@ -243,7 +247,8 @@ class SentenceRoute:
         return [replace(item, ranks={"sentence": rank}) for rank, item in enumerate(chosen, start=1)]
 
     def _lessen(self, found: Mapping[ParagraphKey, Scored], sources: Mapping[ParagraphKey, str]) -> list[Scored]:
-        """Return the paragraphs best first, after what crowding and mixing take off. Ties keep the order by key."""
+        """Return the paragraphs best first, after the reductions for crowding and mixing. Ties keep the order by
+        key."""
         taken = crowding_losses({key: item.score for key, item in found.items()}, self._settings.crowding)
         best = {key: lessen(found[key], "crowding", less) for key, less in taken.items()}
         first = sources[next(iter(best))] if best else ""
@@ -253,7 +258,7 @@ class SentenceRoute:
 
 
 class _Nearness:
-    """The nearness of sentences, in [0, 1]: the cosine, stretched between the nearest ones, joined with the chunk's
+    """The nearness of sentences, in [0, 1]: the cosine, stretched among the nearest ones, combined with the chunk's
     share of the question's words."""
 
     def __init__(self, nearest: Sequence[FoundSentence], lexical: Mapping[str, float]) -> None:
@@ -262,7 +267,7 @@ class _Nearness:
         self._lexical = lexical
 
     def nearest_of(self, sentences: Sequence[FoundSentence]) -> list[Near]:
-        """Return the sentences best first. A sentence with the same text as a better one counts 0."""
+        """Return the sentences best first. A sentence that repeats the text of a better one counts as 0."""
         said: set[str] = set()
         result = []
         for near in by_nearness(map(self._one, sentences)):
@@ -282,7 +287,7 @@ class _Nearness:
 def _places(
     near: Sequence[Near], anchors: Sequence[Near], reached: Sequence[ReachedSentence]
 ) -> list[ReachedParagraph]:
-    """Return every paragraph that has a near sentence, in the order of its best one."""
+    """Return every paragraph that has a near sentence, in the order of its best sentence."""
     places: dict[ParagraphKey, ReachedParagraph] = {}
     for item in near:
         places.setdefault(item.sentence.place, ReachedParagraph(item.sentence.place)).near.append(item)
@@ -308,7 +313,7 @@ def _places(
 def _choose_places(
     places: Sequence[ReachedParagraph], depth: int, settings: SentenceRouteSettings
 ) -> list[ReachedParagraph]:
-    """Return the paragraphs that an edge led to, and the `depth` paragraphs with the best sentences."""
+    """Return the paragraphs that an edge reached, and the `depth` paragraphs with the best sentences."""
     known = {place.key: place for place in places}
     best = crowding_losses({key: ALL * place.near[0].score for key, place in known.items()}, settings.crowding)
     first = cap_documents(best, lambda key: known[key].doc_id, settings.per_document)[:depth]
@@ -316,7 +321,7 @@ def _choose_places(
 
 
 def _passage(place: ReachedParagraph, paragraph: Paragraph) -> Passage:
-    """Return the paragraph with how it was reached. If no edge led to it, its nearest sentence did."""
+    """Return the paragraph with the way in which it was reached. If no edge reached it, its nearest sentence did."""
     own = place.anchors or ([] if place.edge else place.near[:1])
     anchors = tuple(
         Anchor(

@@ -1,13 +1,11 @@
-"""The units of an answer: statements of passages, each with what must be read with it, and their clauses.
+"""The units of an answer: statements of passages, each with the sentences that belong to it.
 
-A heading, title, question or header of a mail states nothing. The lead-in of a list comes with its items, a sentence
-that begins with a bare pronoun with the sentence before, and a label (`COVERED SERVICES: Acupuncture`) only if it says
-more than the headings above it. The signs at the ends of lines decide, which most languages share; only the pronouns
-and the names of mail headers are those of English and Ukrainian.
+A heading, title, question or mail header is not a statement. The lead-in of a list belongs to its items, and the
+sentence before belongs to one that begins with a bare pronoun. A label (`COVERED SERVICES: Acupuncture`) is a statement
+only if it adds to the headings above it.
 
-A sentence is divided into clauses where each part has a value of its own: `A room may cost 140 euros a night, and 190
-euros in London`. A clause says its own words, and with them those of the clauses before it, since it may leave these
-out. A cell of a table says its row's first cell with it.
+The punctuation at the ends of lines decides, which most languages share; the lists of pronouns and mail headers are
+English and Ukrainian.
 """
 
 from __future__ import annotations
@@ -25,12 +23,12 @@ from pipelines.terms import terms_of
 
 
 LONGEST_LIST = 1_200
-"""Characters of a list that are quoted with its lead-in; a longer one is cut after an item. A line with more leads no
-list in, since it would be quoted and compared again with each item."""
+"""Most characters of a list that are quoted with its lead-in; a longer list is cut after an item. A longer line is not
+a lead-in, since it would be quoted and compared with each item."""
 LEAST_WORDS = 5
-"""Words of a line without a full stop that may state something; a shorter one is a heading."""
+"""Fewest words of a statement without a full stop; a shorter line is a heading."""
 LEAST_ITEM_WORDS = 3
-"""The same for a line of a list that has no lead-in."""
+"""Fewest words of a list item that is a statement without a lead-in."""
 
 _CLOSING = " \t\n\r\"'”’»“)]*_"
 _STOPS = ".!…。！।｡"
@@ -59,7 +57,7 @@ _PRONOUN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules of answers, each of which can be left out to measure what it does."""
+    """The rules of answers. Each can be turned off to measure its effect."""
 
     statements: bool = True
     lists: bool = True
@@ -76,7 +74,7 @@ ALL = Rules()
 
 
 def last_sign(text: str) -> str:
-    """Return the sign that a text ends with, closing quotes and brackets aside."""
+    """Return the last sign of a text, ignoring closing quotes and brackets."""
     return text.rstrip(_CLOSING)[-1:]
 
 
@@ -90,9 +88,9 @@ def begins_with_pronoun(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement that may be quoted: `parts` are its sentences in order, of which `evidence` is the one that a
-    citation points to. `terms` are those of `parts`, `cosine` is the statement's. `rest` holds the further items of a
-    list, which are quoted with it and say nothing for it."""
+    """A statement that may be quoted. `parts` are its sentences in order; `evidence` is the one that a citation points
+    to. `terms` are the terms of `parts`, `cosine` is the statement's. `rest` has the further items of a list, which are
+    quoted but do not count as support."""
 
     evidence: Evidence
     parts: tuple[Evidence, ...]
@@ -112,7 +110,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line of a passage, with the evidence in it. `apart` says that an empty line is above it."""
+    """A line of a passage, with the evidence in it. `apart` says that an empty line precedes it."""
 
     text: str
     apart: bool
@@ -120,12 +118,12 @@ class _Line:
 
     @property
     def alone(self) -> bool:
-        """Say whether the line is one fragment, and no sentence or row."""
+        """True if the line is a single fragment, and not a sentence or row."""
         return last_sign(self.text) not in (*_STOPS, *_QUESTION_MARKS) and _ROW not in self.text
 
     @property
     def leads(self) -> bool:
-        """Say whether the line may lead a list in."""
+        """True if the line may introduce a list."""
         return last_sign(self.text) == ":" and len(self.text) <= LONGEST_LIST
 
     @property
@@ -164,7 +162,7 @@ def _of_passage(evidence: Sequence[Evidence], rules: Rules) -> Iterator[Statemen
 
 
 def _lines_of(evidence: Sequence[Evidence]) -> list[_Line]:
-    """Return the lines of a passage. A sentence that was changed, or goes over lines, is a line of its own."""
+    """Return the lines of a passage. A sentence that was changed, or that spans several lines, is a separate line."""
     text = evidence[0].passage.text
     lines, starts, at, apart = list[_Line](), list[int](), 0, True
     for part in text.split("\n"):
@@ -187,7 +185,7 @@ def _lines_of(evidence: Sequence[Evidence]) -> list[_Line]:
 
 
 def _items_below(lines: Sequence[_Line], at: int) -> list[_Line]:
-    """Return the lines of the list that a line leads in."""
+    """Return the lines of the list that a line introduces."""
     items: list[_Line] = []
     for place in range(at + 1, len(lines)):
         line = lines[place]
@@ -200,7 +198,7 @@ def _items_below(lines: Sequence[_Line], at: int) -> list[_Line]:
 
 
 def _of_list(lead: Sequence[Evidence], items: Sequence[_Line]) -> Iterator[Statement]:
-    """Yield a list as a whole, and each of its items after the lead-in."""
+    """Yield a list as a whole, and each of its items with the lead-in."""
     first = lead[-1]
     heads = (*lead[-2:-1], first) if begins_with_pronoun(first.sentence.text) else (first,)
     own = frozenset().union(*(item.terms for item in heads))
@@ -228,8 +226,8 @@ def _with_antecedent(item: Evidence, before: Evidence | None) -> Statement:
 
 
 def _states(item: Evidence, line: _Line, led: bool, listed: bool) -> bool:
-    """Say whether a sentence alone states something. `led` and `listed` say that its line is one of a list, with a
-    lead-in or without."""
+    """Say whether a sentence alone is a statement. `led` and `listed` say that its line is in a list with, or without,
+    a lead-in."""
     text, sign = item.sentence.text, last_sign(item.sentence.text)
     if sign in _QUESTION_MARKS or sign == ":" or _MAIL_HEADER.match(text) or item.sentence.kind == _CAPTION:
         return False

@@ -1,8 +1,8 @@
-"""The measure of how far a text supports a question or claim: the share of its content words that the text holds.
+"""The measure of how far a text supports a question or claim: the share of its content words that the text contains.
 
-A word weighs its idf in the generation, so that a missing rare word counts for more than a missing
-common one. Words that only ask or join weigh nothing. The scale is the same for every embedder, unlike
-a cosine's, so one threshold serves all.
+Words are weighted by their idf in the generation, so a missing rare word counts more than a missing common one.
+Question words and connecting words have no weight. Unlike a cosine, the scale is the same for every embedder, so one
+threshold fits all.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Weigh = Callable[[Collection[str]], Weights]
 """A function from terms to their weights; terms without weight may be missing."""
 
 Reading = Callable[[Iterable[str]], frozenset[str]]
-"""A function from the terms of a text to the terms that it says: these, and what they say in other words."""
+"""A function from the terms of a text to the terms that it covers: its own, and equivalents of them."""
 
 _FUNCTION_WORDS = frozenset(
     terms_of(
@@ -35,9 +35,10 @@ _FUNCTION_WORDS = frozenset(
     )
 )
 _REST = 0.5
-"""Share of a word's weight that counts if the passage has it, but neither the sentence nor the headings above."""
+"""Share of a word's weight that counts if only the passage has the word, but neither the sentence nor the headings
+above it."""
 MOST_ORDERS = 100
-"""Sentences of a passage that are looked for in all of its text, to take them out. More would take too long."""
+"""Most sentences of a passage that are searched in all of its text, to remove them. More would take too long."""
 _MACHINE = r"(?:ai|llm|gpt|ai assistant|(?:large )?language model|ai model|chat ?bot)"
 _MODEL = rf"(?:assistant|{_MACHINE})"
 _ORDERS = re.compile(
@@ -54,37 +55,39 @@ _ORDERS = re.compile(
 
 
 def is_content(term: str) -> bool:
-    """Say whether a term is of a word that does more than ask or join."""
+    """Say whether a term belongs to a content word, and not to a question word or connecting word."""
     return term not in _FUNCTION_WORDS
 
 
 def content_terms(text: str) -> set[str]:
-    """Return the terms of a text, except words that only ask or join."""
+    """Return the terms of a text, except question words and connecting words."""
     return {term for term in terms_of(text) if is_content(term)}
 
 
 def weights_of(terms: Collection[str], documents: Mapping[str, int], total: int) -> dict[str, float]:
-    """Return the idf of each content term. `documents` gives the number of the `total` chunks that have a term."""
+    """Return the idf of each content term. `documents` has the number of the `total` chunks that contain each term."""
     counts = {term: documents.get(term, 0) for term in terms if term not in _FUNCTION_WORDS}
     return {term: math.log(1 + (max(total - count, 0) + 0.5) / (count + 0.5)) for term, count in counts.items()}
 
 
 def share(wanted: Weights, *found: Collection[str]) -> float:
-    """Return the part of the wanted weight that any of the collections has, in [0, 1], or 0 if nothing is wanted."""
+    """Return the share of the wanted weight that the collections contain together, in [0, 1]; return 0 if nothing is
+    wanted."""
     total = sum(wanted.values())
     held = (weight for term, weight in wanted.items() if any(term in each for each in found))
     return sum(held) / total if total else 0.0
 
 
 def gives_orders(text: str) -> bool:
-    """Return whether a sentence addresses a language model and not a reader. Such a sentence is evidence of nothing."""
+    """Say whether a sentence is addressed to a language model rather than a reader. Such a sentence is never
+    evidence."""
     return _ORDERS.search(fold(text)) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """A sentence of a passage with its terms, the terms of the headings above it, and the terms of the whole passage.
-    Sentences that give orders to a model are left out of the last."""
+    Sentences that give orders to a model do not count for the passage."""
 
     passage: ContextPassage
     sentence: QuotableSentence
@@ -93,7 +96,7 @@ class Evidence:
     around: frozenset[str]
 
     def support(self, wanted: Weights) -> float:
-        """Return the support in [0, 1]: words of the sentence and its headings count whole, those around it half."""
+        """Return the support in [0, 1]: words of the sentence and its headings count fully, words around it half."""
         near = share(wanted, self.terms, self.about)
         return near + _REST * (share(wanted, self.terms, self.about, self.around) - near)
 
@@ -118,8 +121,8 @@ def inert_sentence(sentence: QuotableSentence) -> QuotableSentence:
 
 
 def evidence_of(context: Iterable[ContextPassage], said: Reading = frozenset) -> list[Evidence]:
-    """Return every sentence of the context that may be quoted, in reading order. `said` gives the terms that those of a
-    text say, its own among them."""
+    """Return every sentence of the context that may be quoted, in reading order. `said` returns the terms that a text
+    covers, including its own."""
     found = []
     for passage in context:
         ordering = [item for item in passage.sentences if gives_orders(item.text_after_lead)]
@@ -138,7 +141,7 @@ def evidence_of(context: Iterable[ContextPassage], said: Reading = frozenset) ->
 
 
 def _parts_between(text: str, sentences: Sequence[QuotableSentence]) -> Iterator[str]:
-    """Yield the parts of a text that are none of the sentences, which stand in it in order."""
+    """Yield the parts of a text between the sentences, which occur in it in order."""
     at = 0
     for item in sentences:
         here = text.find(item.text, at)
@@ -149,7 +152,8 @@ def _parts_between(text: str, sentences: Sequence[QuotableSentence]) -> Iterator
 
 
 def _text_without(text: str, orders: Collection[str], sentences: Sequence[QuotableSentence]) -> str:
-    """Return the text without the orders in it. If there are more than MOST_ORDERS, return only the sentences."""
+    """Return the text without the orders in it. If there are more than MOST_ORDERS orders, return only the other
+    sentences."""
     if len(orders) > MOST_ORDERS:
         return "\n".join(item.text for item in sentences)
     for order in orders:
@@ -158,5 +162,5 @@ def _text_without(text: str, orders: Collection[str], sentences: Sequence[Quotab
 
 
 def coverage(wanted: Weights, evidence: Sequence[Evidence]) -> float:
-    """Return the most of the wanted weight that one passage holds, headings included."""
+    """Return the greatest share of the wanted weight that one passage contains, including its headings."""
     return max((share(wanted, item.about, item.around) for item in evidence), default=0.0)

@@ -1,13 +1,13 @@
-"""The user's own synonyms, in the format of Solr's synonym files, and where their entries are found in a question.
+"""The user's own synonyms, in the format of Solr's synonym files, and the search for their entries in a question.
 
-A file has one rule a line. `PP&E, fixed assets` searches each for the other. `capex => capital expenditure, PP&E`
+Each line of a file has one rule. `PP&E, fixed assets` searches each for the other. `capex => capital expenditure, PP&E`
 searches the right side instead of the left one; if the right side repeats the entry, the entry is kept. Rules with the
-same entry on the left add up. A backslash takes the special meaning from the character after it.
+same entry on the left add up. A backslash removes the special meaning of the next character.
 
-Entries and questions are compared by their terms, so inflected forms agree where the index takes them for one: in
-Cyrillic, where their first six letters are the same. Two spellings with the same terms are one entry. Where entries
-overlap in a question, the one that begins first counts, and the longest of those that begin at one word. The entries
-that are added to a question are not looked up in turn.
+Entries and questions are compared by their terms, so inflected forms match if the index has one term for them: in
+Cyrillic, if their first six letters are the same. Two spellings with the same terms are one entry. Where entries
+overlap in a question, the one that begins first counts, and the longest of those that begin at one word. Entries that
+are added to a question do not add further entries.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from pipelines.errors import SettingsError
 from pipelines.terms import terms_of
 
 MOST_CHARACTERS = 1_000_000
-"""Characters of a file, since all of it is read before the first question is answered."""
+"""Most characters of a file, since all of it is read before the first question is answered."""
 MOST_RULES = 10_000
 MOST_WORDS = 20
-"""Terms of an entry, since each word of a question may begin the longest entry. In scripts without spaces, two
+"""Most terms of an entry, since each word of a question may begin the longest entry. In scripts without spaces, two
 neighbouring characters are a term."""
 MOST_ENTRY_CHARACTERS = 300
-"""Characters of an entry, which is shown in full wherever it is added to a question."""
+"""Most characters of an entry, which is shown in full wherever it is added to a question."""
 MOST_ADDED = 100
-"""Entries that one entry may add to a question, all its rules together. A list of n entries holds n times n pairs, and
-a search takes the time of all that are added."""
+"""Most entries that one entry may add to a question, with all its rules. A list of n entries has n times n pairs, and
+the search time grows with all that are added."""
 _SHOWN = 60
-"""Characters of an entry that a message shows."""
+"""Most characters of an entry in a message."""
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 """The ends of lines that editors count, unlike those of `str.splitlines`."""
 _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
-"""NUL and half surrogates. No database takes them, and bytes that are not UTF-8 leave them in a text."""
+"""NUL and half surrogates, which no database accepts; bytes that are not UTF-8 become half surrogates in a text."""
 _ESCAPED = re.compile(r"\\.")
 _PART = re.compile(r"\\(.)|=>|,|[^\\=,]+|=")
 _LIKE_AN_ARROW = re.compile(r"<=|[-–—]>|[→⇒⟶⟹]")
@@ -47,7 +47,8 @@ Terms = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A text to search for beside or instead of an entry, as written in the file, with its terms and its line."""
+    """A text to search for in addition to an entry, or instead of it, as written in the file, with its terms and its
+    line."""
 
     text: str
     terms: Terms
@@ -56,8 +57,8 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """An entry that was found in a question, at the terms from `start` up to `end`. `asked` is the entry as written in
-    the file, in `line` first. `replaces` says that `added` is searched instead of the entry."""
+    """An entry that was found in a question, at the terms from `start` up to `end`. `asked` is the entry as first
+    written in the file, in `line`. `replaces` says that `added` is searched instead of the entry."""
 
     start: int
     end: int
@@ -69,15 +70,15 @@ class Expansion:
 
 @dataclass(slots=True)
 class _Entry:
-    """An entry with what each of its rules adds. A list adds the entry itself too, as does a right side that repeats
-    it. All entries of a rule share one tuple, so a file takes memory by its length."""
+    """An entry with the texts that each of its rules adds. A list, or a right side that repeats the entry, adds the
+    entry itself too. All entries of a rule share one tuple, so memory is proportional to the file's length."""
 
     first: Alternative
     rules: list[tuple[Alternative, ...]] = field(default_factory=list)
     most_added: int = 0
 
     def expansion(self, start: int, end: int) -> Expansion | None:
-        """Return what the entry adds at these terms, or None if it adds nothing but itself."""
+        """Return the texts that the entry adds at these terms, or None if it adds only itself."""
         added: dict[Terms, Alternative] = {}
         for rule in self.rules:
             for each in rule:
@@ -90,7 +91,7 @@ class _Entry:
 
 @dataclass(slots=True)
 class _Node:
-    """A place in the tree of entries: those that go on with a term, and the entry that ends here."""
+    """A node in the tree of entries: the nodes of the next terms, and the entry that ends here."""
 
     after: dict[str, _Node] = field(default_factory=dict)
     entry: _Entry | None = None
@@ -108,9 +109,10 @@ class Synonyms:
             node.entry = entry
 
     def found_in(self, terms: Sequence[str]) -> list[Expansion]:
-        """Return the entries that stand in a question, from left to right; none overlaps another.
+        """Return the entries in a question, from left to right, without overlaps.
 
-        `terms` are the question's as `terms_of` gives them, in order and with repeats."""
+        `terms` is the result of `terms_of` for the question, in order and with repeats.
+        """
         found: list[Expansion] = []
         start = 0
         while start < len(terms):
@@ -121,7 +123,8 @@ class Synonyms:
         return found
 
     def _longest(self, terms: Sequence[str], start: int) -> tuple[_Entry | None, int]:
-        """Return the longest entry from a term on and where it ends, or None and the next term."""
+        """Return the longest entry that begins at a term, and its end; if no entry begins there, return None and the
+        next term."""
         longest, end = None, start + 1
         node: _Node | None = self._root
         for at in range(start, len(terms)):
@@ -136,7 +139,8 @@ class Synonyms:
 def read_synonyms(text: str, origin: str) -> Synonyms:
     """Return the synonyms of a file's text; `origin` names the file in errors.
 
-    Raise SettingsError with the number of the first line that cannot be meant, or if the file is too large."""
+    Raise SettingsError with the number of the first invalid line, or if the file is too large.
+    """
     if len(text) > MOST_CHARACTERS:
         raise SettingsError(
             f"{origin}: the file has {len(text):,} characters; at most {MOST_CHARACTERS:,} are read: shorten it"
@@ -203,7 +207,7 @@ def _sides(line: str, number: int, where: str) -> tuple[dict[Terms, Alternative]
 
 
 def _entries(texts: Sequence[str], number: int, where: str) -> dict[Terms, Alternative]:
-    """Return the entries of a side by their terms, each once."""
+    """Return the entries of one side of a rule by their terms, each once."""
     found: dict[Terms, Alternative] = {}
     for text in texts:
         if not text:

@@ -1,7 +1,7 @@
-"""The outside services that a query may use, and the way it asks a language model.
+"""The external services that a query may use, and its calls to a language model.
 
-Every tool is a function, called only by a strategy or reranker that needs it: a plain query loads
-no cross-encoder and needs no endpoint.
+Every tool is a function that is called only by a strategy or reranker that needs it: a plain query loads no
+cross-encoder and needs no endpoint.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _LATIN = re.compile(r"[a-z]", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class ModelFunctions:
-    """The functions that reach models. `embed_queries` and `embed_passages` return unit vectors, one a text. `model`
-    returns the language model of a role and raises SettingsError if none is set. `prompts` returns the prompt of a
-    name in a language. `cross_encoder` returns the one of the settings, loaded once."""
+    """The functions that reach models. `embed_queries` and `embed_passages` return one unit vector for each text.
+    `model` returns the language model of a role and raises SettingsError if none is set. `prompts` returns a prompt by
+    name and language. `cross_encoder` returns the cross-encoder of the settings, loaded once."""
 
     embed_queries: Callable[[Sequence[str]], Vectors]
     embed_passages: Callable[[Sequence[str]], Vectors]
@@ -40,15 +40,16 @@ def language_of(question: str) -> str:
 
 
 def prompt(tools: ModelFunctions, name: str, question: str, **values: object) -> tuple[str, str]:
-    """Return (system, user) of a prompt in the question's language; values from documents are escaped already."""
+    """Return (system, user) of a prompt in the question's language; values from documents must be escaped already."""
     return tools.prompts(name, language_of(question)).render(question=as_data(question), **values)
 
 
 def ask(model: LanguageModel, prompts: Sequence[Prompt], unusable: ReplyCheck) -> list[Reply | NoReply]:
     """Return a reply to each prompt, in order; NoReply only if the model answered and no answer could be used.
 
-    Raise ModelError with the code of the first NoReply of another kind: an endpoint that does not
-    answer, or refuses, will do so for the next prompt too."""
+    Raise ModelError with the code of the first NoReply of another kind: an endpoint that does not answer, or refuses,
+    would fail for the next prompt too.
+    """
     replies = []
     for reply in model.replies(prompts, unusable):
         if isinstance(reply, NoReply) and reply.code != "unusable":
@@ -58,11 +59,12 @@ def ask(model: LanguageModel, prompts: Sequence[Prompt], unusable: ReplyCheck) -
 
 
 def uncut(reply: Reply) -> Reply:
-    """Return the reply as if it were complete, for text that is only searched with and may stop in the middle."""
+    """Return the reply as if it were complete. This is for text that is only used for searching, which may stop in the
+    middle."""
     return replace(reply, finish="stop") if reply.finish == "length" else reply
 
 
 def numbers_of(reply: str) -> list[int]:
-    """Return the whole numbers in a reply, which are places in the prompt's list. Longer ones are cut to ten digits,
-    since they name no place."""
+    """Return the whole numbers in a reply, which are positions in the prompt's list. Numbers are cut to ten digits,
+    since longer ones cannot be positions."""
     return [int(number[:10]) for number in _NUMBER.findall(reply)]

@@ -1,9 +1,8 @@
 """The texts and terms that are searched for to answer a question, with the weights of the terms.
 
-A user's question goes through four steps, each with a setting that leaves it out: words that only address who answers
-count little, a fiscal year is also searched for as a year, an abbreviation as what it stands for and the other way
-round, and synonyms of the user's own are added. Rewrites by a
-language model are searched for as they are.
+A user's question goes through four steps, and a setting can turn off each: words that only instruct the person or model
+get little weight; a fiscal year is also searched as a calendar year; an abbreviation is also searched in its long form,
+and the reverse; and the user's own synonyms are added. Rewrites by a language model are searched unchanged.
 """
 
 from __future__ import annotations
@@ -22,29 +21,29 @@ from pipelines.settings.query import QuerySettings
 from pipelines.terms import terms_of
 
 SYNONYM = 0.5
-"""Weight of an added synonym, against 1 of the words it is a synonym of. One that replaces them counts whole."""
+"""Weight of an added synonym, relative to 1 for the words that it accompanies. One that replaces them has weight 1."""
 
 MOST_TERMS = 400
-"""Terms of a question that abbreviations are looked for in."""
+"""Most terms of a question that are searched for abbreviations."""
 MOST_KEY_TERMS = 12
-"""Terms of the longest form of an abbreviation that is looked for."""
+"""Most terms of a long form of an abbreviation that is searched for."""
 MOST_FORMS = 2
-"""Most other forms that are added for one."""
+"""Most other forms that are added for one form."""
 _ORDINARY = (
     "us me him all act aid age air art ask bar bit bus cap car cat cost due era fee few fit form law let map net new "
     "now old one out own part past plan post ram real rent role rule safe sea set sim star team tip top use war way who"
 )
-"""English words that short forms are often made to spell."""
+"""English words that are often used as short forms."""
 
 KnownAbbreviations = Callable[[Collection[str]], Sequence[FoundAbbreviation]]
-"""A function from keys, the terms of a form joined by spaces, to the abbreviations with one of them as either form."""
+"""A function from keys (the terms of a form joined by spaces) to the abbreviations that have one of them as a form."""
 Frequencies = Callable[[Sequence[str]], tuple[Mapping[str, int], int]]
-"""A function from terms to the number of chunks that each stands in, and of all chunks."""
+"""A function from terms to the number of chunks that contain each, and the number of all chunks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """A text that is searched for beside what was `asked`, or instead of it, and `why`."""
+    """A text that is searched for in addition to `asked`, or instead of it, and the reason (`why`)."""
 
     asked: str
     text: str
@@ -54,8 +53,8 @@ class Added:
 @dataclass(frozen=True, slots=True)
 class Question:
     """The texts that the routes search for. `lexical` may hold more than `text`: the words of options. `embedded` is
-    the part of the text whose vector is searched for, and `weights` are of its terms, if not all of them count 1.
-    `expansions` are the entries of synonyms that it holds, and `added` tells what was added."""
+    the part of the text whose vector is searched for; `weights` has the weights of its terms, if not all are 1.
+    `expansions` has the synonym entries found in it, and `added` the texts that were added."""
 
     text: str
     lexical: str | None = None
@@ -70,20 +69,20 @@ class Question:
 
     @property
     def terms(self) -> Mapping[str, float]:
-        """Return each term once, with its weight, since a word that a question repeats is not twice as telling."""
+        """The terms, each once with its weight: a word that a question repeats does not count twice."""
         return dict.fromkeys(terms_of(self.words), 1.0) if self.weights is None else self.weights
 
 
 @dataclass(frozen=True)
 class Wordings:
-    """The rules by which questions are understood: the settings, and the user's synonyms."""
+    """The rules for interpreting questions: the settings, and the user's synonyms."""
 
     settings: QuerySettings
     synonyms: Synonyms = field(default_factory=Synonyms)
     origin: str = ""
 
     def wordings_of(self, question: Question, frequencies: Frequencies, known: KnownAbbreviations) -> Question:
-        """Return the question as it is searched for. Synonyms that replace words come last."""
+        """Return the texts to search for a question. Synonyms that replace words are applied last."""
         meant = lower_address(question) if self.settings.asking_part else question
         meant = with_years(meant) if self.settings.fiscal_years else meant
         meant = with_abbreviations(meant, known, frequencies) if self.settings.abbreviations else meant
@@ -91,7 +90,7 @@ class Wordings:
 
 
 def lower_address(question: Question) -> Question:
-    """Return a question whose words that only address a person or model count little, and are not embedded."""
+    """Return a question in which words that only address a person or model have little weight, and are not embedded."""
     asked = asking(question.text)
     little = {term for term, weight in asked.weights.items() if weight < 1}
     if not little:
@@ -103,7 +102,7 @@ def lower_address(question: Question) -> Question:
 
 
 def with_years(question: Question) -> Question:
-    """Return a question that also searches for `2018` where it says FY2018, as documents seldom do."""
+    """Return a question that also searches for `2018` if it has FY2018, since documents seldom write FY2018."""
     meant = {said: year for said, year in years_meant(question.words).items() if year not in question.terms}
     if not meant:
         return question
@@ -113,17 +112,18 @@ def with_years(question: Question) -> Question:
 
 
 def with_synonyms(question: Question, synonyms: Synonyms, origin: str, frequencies: Frequencies) -> Question:
-    """Return a question that also searches for the synonyms of its words, or instead of these."""
+    """Return a question that also searches for the synonyms of its words, or instead of the words."""
     found = synonyms.found_in(terms_of(question.words))
     told = {each: f"{origin}, line {each.line}" for one in found for each in one.added}
     return _with_added(question, found, told, frequencies)
 
 
 def with_abbreviations(question: Question, known: KnownAbbreviations, frequencies: Frequencies) -> Question:
-    """Return a question that also searches for the other form of each abbreviation that it says in one form.
+    """Return a question that also searches for the other form of each abbreviation in it.
 
-    If a short form has several long ones, or a long form several short ones, those that most documents define are
-    added. An ordinary word in lower case, such as `us`, is not taken for a short form."""
+    If there are several other forms, those that most documents define are added. An ordinary word in lower case, such
+    as `us`, is not a short form.
+    """
     said = terms_of(question.words)[:MOST_TERMS]
     spoken = {term for word in question.words.split() if word != word.lower() for term in terms_of(word)}
     keys = {
@@ -160,10 +160,12 @@ def _documents(number: int) -> str:
 def _with_added(
     question: Question, found: Sequence[Expansion], told: Mapping[Alternative, str], frequencies: Frequencies
 ) -> Question:
-    """Return a question with the words that synonyms add to it. Its vector stays.
+    """Return a question with the words that synonyms add to it.
 
-    The words of an added text count together no more than the words that it is added to, by idf, so that a long one
-    counts no more than a short one. A word that several texts add counts by the most."""
+    Its vector is unchanged. The words of an added text together count no more, by idf, than the words that it
+    accompanies, so a long text counts no more than a short one. A word that several texts add has the greatest of their
+    weights.
+    """
     if not found:
         return question
     said = terms_of(question.words)
@@ -189,7 +191,7 @@ def _with_added(
 
 
 def also_said(expansions: Sequence[Expansion], terms: Iterable[str]) -> frozenset[str]:
-    """Return the terms of a text, and those of the entries that it says in other words."""
+    """Return the terms of a text, and those of the synonym entries that are in it in other words."""
     own = frozenset(terms)
     met = (one for one in expansions if any(own.issuperset(each.terms) for each in one.added))
     return own.union(*(terms_of(one.asked) for one in met))

@@ -216,7 +216,7 @@ _CRON_NAMES = ("@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly
 
 
 def _require_cron(text: str) -> None:
-    """Raise ValueError unless the text is a schedule that Dagster takes."""
+    """Raise ValueError unless the text is a valid schedule for Dagster."""
     fields = text.split()
     if text in _CRON_NAMES:
         return
@@ -405,7 +405,7 @@ class Settings(Section):
 
 
 LARGEST = 2**31 - 1
-"""The largest number that any setting takes. Kernels, databases and JSON fail with unclear messages on some numbers
+"""The largest number allowed in any setting. Kernels, databases and JSON fail with unclear messages on some numbers
 beyond it, and on NaN."""
 _SHAPING = ("buckets", "chunking", "sentences", "enrichment", "embedder")
 _PARSING = ("ocr", "ocr_languages", "ocr_seconds", "barcodes")
@@ -414,8 +414,9 @@ _PARSING = ("ocr", "ocr_languages", "ocr_seconds", "barcodes")
 def shaped_as(settings: Settings, recorded: Mapping[str, Any]) -> Settings:
     """Return these settings with everything that shapes an index replaced by the values recorded for a generation.
 
-    The language models are asked at the addresses of these settings if the record names the same models. Raise
-    SettingsError if the record has settings that this version does not know."""
+    If the record names the same language models, the addresses of these settings are used. Raise SettingsError if this
+    version does not support a recorded setting.
+    """
     values = settings.model_dump()
     values.update({name: recorded[name] for name in _SHAPING})
     if _models(recorded) != _models(values):

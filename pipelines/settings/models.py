@@ -33,10 +33,11 @@ def key_variable(address: str, given: str | None) -> str:
 def recorded_variable(
     recorded: str | None, address: str | None, now: str | None, now_address: str | None
 ) -> str | None:
-    """Return the variable that a record names for an address.
+    """Return the recorded variable for an address.
 
-    Earlier versions recorded OpenAI's variable if none was given. The name therefore counts only if the settings
-    of `now` give it for the same address."""
+    Earlier versions recorded OpenAI's variable by default. So the recorded name counts only if the present settings
+    (`now`) have it for the same address.
+    """
     if recorded != PROVIDER_KEY or (now == PROVIDER_KEY and address == now_address):
         return recorded
     return None
@@ -47,7 +48,7 @@ def _usual_port(port: int | None) -> bool:
 
 
 def is_loopback(address: str) -> bool:
-    """Return whether an address is of this machine, judged by its name alone."""
+    """Say whether an address is on this machine, judged only by its host name."""
     host = urlsplit(address).hostname or ""
     if host == "localhost":
         return True
@@ -124,7 +125,8 @@ _SECRET = re.compile("key|secret|password|credential|authorization|bearer", re.I
 
 
 def none_of_ours(setting: str, fields: Fields, ours: Collection[str]) -> None:
-    """Raise ValueError if a field is one that every request has, or looks like a key: fields are recorded."""
+    """Raise ValueError if a field is one that every request has, or if it looks like a key, since fields are
+    recorded."""
     if secret := next(filter(_SECRET.search, fields), None):
         raise ValueError(f"{setting}: {secret!r} would be kept beside the index; put a key into the environment "
                          "variable that api_key_env names")  # fmt: skip
@@ -133,7 +135,7 @@ def none_of_ours(setting: str, fields: Fields, ours: Collection[str]) -> None:
 
 
 def of_an_endpoint(section: Section, names: Collection[str], setting: str) -> None:
-    """Raise ValueError if one of the names is set. They say how to ask an endpoint, and no endpoint is given."""
+    """Raise ValueError if one of the names is set: they only apply to an endpoint, and there is no endpoint."""
     for name in names:
         if getattr(section, name) != type(section).model_fields[name].default:
             raise ValueError(f"{name} is for an endpoint; set {setting}.endpoint, or leave it out")
@@ -190,8 +192,8 @@ Asked = tuple[str, float | None]
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A model for one task, with all its settings. `temperature` may be None, which sends none. `api_key_env` is empty
-    if there is no key. `former` are the models before it, the last one first, each with its temperature."""
+    """A model for one task, with all its settings. If `temperature` is None, no temperature is sent. `api_key_env` is
+    empty if there is no key. `former` has the earlier models, last first, each with its temperature."""
 
     name: str
     base_url: str
@@ -204,19 +206,20 @@ class Role:
 
     @property
     def first(self) -> Asked:
-        """Return the model and temperature that the index was begun with, by which its results are known."""
+        """Return the first model and temperature of the index, which identify its results."""
         return self.former[-1] if self.former else (self.model, self.temperature)
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of the model and of those before it, whose texts stay."""
+        """The names of this and of earlier models, whose texts are kept."""
         return frozenset({self.model, *(model for model, _ in self.former)})
 
 
 def former_models(former: Mapping[str, Any], model: str, temperature: float | None) -> tuple[Asked, ...]:
-    """Return the models before this one, the last one first. `former` is as dumped from `llm.former`.
+    """Return the earlier models, last first.
 
-    Raise ValueError if a model comes before itself."""
+    `former` has the values of `llm.former`. Raise ValueError if a model precedes itself.
+    """
     found: list[Asked] = []
     while before := former.get(model):
         if len(found) == len(former):
@@ -290,9 +293,10 @@ class LlmSettings(Section):
         return any((self.base_url, self.model, own.base_url, own.model))
 
     def role(self, name: str) -> Role:
-        """Return the model for a task: the role's own if it names one, else the common one.
+        """Return the model for a task: the role's own, or else the common one.
 
-        Raise SettingsError if neither names a model and an endpoint."""
+        Raise SettingsError if neither has a model and an endpoint.
+        """
         own: RoleSettings = getattr(self.roles, name) or RoleSettings()
         model, base_url = own.model or self.model, own.base_url or self.base_url
         if not model or not base_url:
@@ -322,7 +326,7 @@ class LlmSettings(Section):
 
 
 _OURS = ("model", "input", "encoding_format", "dimensions")
-"""Fields of a request that pincite sets itself, so that they cannot be given as more fields."""
+"""Fields of a request that pincite sets itself; the settings may not repeat them as further fields."""
 
 _OF_AN_ENDPOINT = ("api_key_env", "batch_texts", "dimensions", "encoding_format", "passage_fields", "query_fields")
 
@@ -383,5 +387,5 @@ class EmbedderSettings(Section):
 
     @property
     def chosen_preset(self) -> str | None:
-        """Return the preset by name, `auto` included, or None if a model is named."""
+        """Return the name of the preset, which may be `auto`, or None if the settings name a model."""
         return self.preset or (None if self.model else "auto")

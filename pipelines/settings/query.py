@@ -34,7 +34,7 @@ from pipelines.settings.section import Section
 FILTERS = ("source", "uri", "title", "version", "language", "block_type", "section", "date", "from", "to")
 """Keys of filters that mean the same in every index."""
 LABEL = "kv."
-"""Beginning of the key of a filter by a label that stands in a document with a value, as in a form."""
+"""Prefix of the key of a filter by a label that has a value in a document, as in a form."""
 FILTER_HELP = (
     "KEY=VALUE; repeat it for more. KEY is source, uri, title, version, language, block_type, section, date, "
     f"{LABEL}LABEL for a label in a form, or a key of query.metadata_keys. Values of one key are alternatives. Dates, "
@@ -45,11 +45,12 @@ _READ_AS: Mapping[str, str] = {
     "title": "title", "version": "version", "language": "language", "lang": "language", "date": "date",
     "effective": "date", "effective_date": "date", "groups": "", "principals": "", "metadata": "",
 }  # fmt: skip
-"""Filters by the keys of front matter, in any case, that are read as a document's own facts and never as metadata."""
+"""Filters by the keys of front matter (in upper or lower case) that set a document's properties and are never
+metadata."""
 
 
 def unnameable(key: str) -> str:
-    """Return why no filter can name a metadata key, and what to do; "" if one can."""
+    """Return why filters cannot use a metadata key, and what to do, or "" if they can."""
     if key.startswith(LABEL):
         return f"filters that begin with {LABEL} look at labels within documents, and need no setting: remove it"
     if key in FILTERS or key.lower() in _READ_AS:
@@ -71,12 +72,12 @@ _CAP = 10**12
 
 
 def most_steps(pattern: str) -> int:
-    """Return the most steps of a search over LONGEST_SEARCHED characters. Raise re.error if it is no pattern."""
+    """Return the most steps of a search over LONGEST_SEARCHED characters. Raise re.error for an invalid pattern."""
     return min(_CAP, LONGEST_SEARCHED * _sequence(parser.parse(pattern))[1])
 
 
 def _sequence(items: Iterable[tuple[Any, Any]]) -> tuple[int, int]:
-    """Return the ways and steps of parts in sequence."""
+    """Return, for parts of a pattern in sequence, in how many ways they can match and how many steps a search takes."""
     ways, steps = 1, 1
     for code, value in items:
         own, taken = _part(code, value)
@@ -121,9 +122,9 @@ def _repeats(least: int, most: int, ways: int, steps: int, possessive: bool) -> 
 
 
 HITS = 10
-"""Hits that a search gives if its asker names no number."""
+"""Default number of hits of a search."""
 MEASURED_HITS = 5
-"""Hits that the span metrics of golden questions look at: few enough to read."""
+"""Number of first hits that the span metrics of golden questions use: few enough to read."""
 StrategyName = Literal[
     "dense", "lexical", "hybrid", "hyde", "hyde+hybrid", "multi-query", "multi-query+hybrid", "sentence"
 ]

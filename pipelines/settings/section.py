@@ -43,8 +43,8 @@ _LONGEST, _LONGEST_NAME = 20, 100
 
 
 def explain_errors(model: type[BaseModel], errors: Iterable[Mapping[str, Any]], noun: str = "setting") -> list[str]:
-    """Return the problems in the values for this model, from Pydantic's errors; `noun` names the kind of its keys.
-    A value that fits none of several types is one problem, though Pydantic has an error for each type."""
+    """Return the problems in the values for this model, from Pydantic's errors; `noun` names the kind of its keys. A
+    value that matches none of several types is one problem, although Pydantic reports an error for each type."""
     return list(dict.fromkeys(_explain_error(model, error, noun) for error in errors))
 
 
@@ -68,7 +68,7 @@ def _explain_error(model: type[BaseModel], error: Mapping[str, Any], noun: str) 
 
 
 def describe_type(annotation: Any, bounds: Sequence[Any] = ()) -> str:
-    """Return a description of the values of a type; `bounds` are those of a field that has it."""
+    """Return a description of the allowed values of a type; `bounds` are the bounds of a field with this type."""
     if get_origin(annotation) is Annotated:
         inner, *given = get_args(annotation)
         of_fields = [bound for it in given if isinstance(it, FieldInfo) for bound in it.metadata]
@@ -105,7 +105,7 @@ def _place_at(model: type[BaseModel], location: Sequence[Any]) -> tuple[list[Any
 
 
 def _annotation_within(kind: Any, part: Any) -> Any:
-    """Return the annotation at a key of a section, at a name of a mapping, or in a list; None if nothing is there."""
+    """Return the annotation at a key of a section, at a name of a mapping, or in a list, or None."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         field = kind.model_fields.get(part)
         return field and Annotated[field.annotation, field]
@@ -123,7 +123,7 @@ def _bare(annotation: Any) -> Any:
 
 
 def _members(annotation: Any) -> list[Any]:
-    """Return the types that a value may have, without None: a key is then left out."""
+    """Return the types that a value may have, without None, which means that the key is left out."""
     if get_origin(annotation) in (Union, UnionType):
         return [member for member in get_args(annotation) if member is not NoneType]
     return [annotation]
@@ -165,7 +165,8 @@ def _nearest(name: str, names: list[str]) -> str:
 
 
 def _suggestion(value: Any, expected: Any) -> str:
-    """Return a question for the valid value that is near to a wrong text; for a section, one of its keys with it."""
+    """Return a question that suggests the valid value nearest to a wrong text; for a section, it names one of its
+    keys."""
     if not isinstance(value, str) or len(value) > _LONGEST or "@" in value:
         return ""
     if needed := [name for name, field in _fields(_bare(expected)).items() if field.is_required()]:

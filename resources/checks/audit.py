@@ -1,4 +1,4 @@
-"""The conditions that a generation must meet before readers may have it: rows, vector indexes, recall, filters.
+"""The conditions that a generation must meet before it may serve readers: rows, vector indexes, recall, filters.
 
 A problem is (code, message). Codes of RELATED_TO have `link` in them, those of NEXT and PREVIOUS `next`.
 """
@@ -29,7 +29,7 @@ RELATED_BUDGET, EDGE_BUDGET = MOST_RELATED, 5
 """Most RELATED_TO links, and most edges of all kinds, for each sentence on average, to bound an index's size."""
 
 _ROWS, _PART = 500, 16 << 20
-"""Rows of postings that are fetched at a time, and bytes of numbers that are compared at a time, to bound memory."""
+"""Rows of postings fetched at a time, and bytes of numbers compared at a time, to bound memory."""
 
 _PROBLEMS = {
     "orphan_chunk": "{count} chunks are of no document, such as {example}",
@@ -44,7 +44,7 @@ _PROBLEMS = {
 
 
 def audit(index: GenerationTables) -> Problems:
-    """Return the problems of every check; an empty list means that all hold."""
+    """Return the problems of every check; an empty list means that the generation passes all."""
     width = ef_search(index.generation.statistics)
     if (problems := rows_audit(index)) or width == COMPARED:
         return problems
@@ -52,9 +52,10 @@ def audit(index: GenerationTables) -> Problems:
 
 
 def tuned_audit(build: IndexBuild, made: Indexed, live: bool) -> Problems:
-    """Return the problems of the audit, after the generation was given the width of walks that it needs.
+    """Set the search width that the generation needs, then return the problems of the audit.
 
-    `made` are the vector indexes that were just built. With `live` writers are not blocked."""
+    `made` are the vector indexes that were just built. With `live`, writers are not blocked.
+    """
     if problems := rows_audit(build.index):
         return problems
     worn = [table for table in INDEXED_TABLES if table not in made.built]
@@ -64,12 +65,13 @@ def tuned_audit(build: IndexBuild, made: Indexed, live: bool) -> Problems:
 
 
 def rows_audit(index: GenerationTables) -> Problems:
-    """Return the problems of all checks except walks of the vector indexes."""
+    """Return the problems of all checks except those that search the vector indexes."""
     return [*standing_problems(index), *row_problems(index), *link_problems(index)]
 
 
 def standing_problems(index: GenerationTables) -> Problems:
-    """Return the problems that no run may leave, whatever it has changed: row-level security and the vector indexes."""
+    """Return the problems that no run may leave, whatever it changed: in row-level security and in the vector
+    indexes."""
     return [*security_problems(index.database, index.schema), *vector_index_problems(index)]
 
 
@@ -87,7 +89,7 @@ def row_problems(index: GenerationTables) -> Problems:
 
 
 def _posting_problems(connection: Connection[Any], index: GenerationTables) -> Problems:
-    """Return the problems of buckets whose postings are not exactly of those chunks that have terms."""
+    """Return the problems of buckets whose postings do not match the chunks that have terms."""
     import numpy as np
 
     strays, unposted = [], []

@@ -1,4 +1,4 @@
-"""The findings of `verify` and the audits as data: codes, their meaning, and the remedies."""
+"""The findings of `verify` and the audits as data: their codes, meanings and remedies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Finding = tuple[str, str]
 """A code, and a message that names one thing."""
 
 SHOWN = 3
-"""Findings of a problem that are named, to keep a report short; the rest are counted."""
+"""Most findings of one problem that are named, to keep a report short; the rest are counted."""
 REPORT = (
     "run `pincite index --retry-failed`; if it is found again, report it with its message. What is live goes on serving"
 )
@@ -136,7 +136,7 @@ AUDITED: Mapping[str, tuple[str, str]] = {
     "zero_vector": ("A vector is zero.", "mend the model; then as for `changed_chunk` or `changed_sentence`"),
 }
 """The meaning and the remedy of the findings of audits and checks, by code. The errors `audit` and `check_failed` name
-these codes in their messages. Each finding's own message says what it is."""
+these codes in their messages. The message of each finding names the object."""
 
 SECURED = frozenset({"row_security", "policy", "query_role"})
 """Codes of problems that a run repairs in every generation."""

@@ -1,9 +1,9 @@
 """The recall of the HNSW vector indexes, with and without filters, and the search width that reaches it.
 
-Results of index searches are compared with an exact comparison of every row, for filters of several selectivities too.
-An index is examined only if searches use it: with few rows a search compares every one. If no search width is good
-enough, the index is built once more. If that does not help (most rows have one vector, and the graph has no edge out of
-them), searches of the generation compare every row, which is right but slow.
+Results of index searches are compared with an exact search of every row, also with filters of several selectivities. An
+index is examined only if searches use it: with few rows a search compares every row. If no search width is good enough,
+the index is built again. If that does not help (if most rows have the same vector, the graph has no edge out of them),
+searches of the generation compare every row, which is exact but slow.
 """
 
 from __future__ import annotations
@@ -41,17 +41,18 @@ if TYPE_CHECKING:
 
 
 SHARES = (2, 10, 40)
-"""Selectivities of the filters: one document in each of these numbers matches."""
+"""Selectivities of the filters: one document in 2, 10 or 40 matches."""
 FILTER_PROBES, FILTER_NEIGHBOURS = 6, 10
 GOES_ON = 0.5
-"""Share of the matches that the narrowest walks must meet. No walk of the graph leads to some chunks, mostly to those
+"""Share of the matches that the narrowest searches must find. The graph has no path to some chunks, mostly to those
 that share one vector."""
 ENDS_EARLY = "filter_ends"
-"""The code of a search that finds fewer than asked for. It then compares all matches: right, but slower."""
+"""The code of an index search that finds fewer rows than requested. The search then compares all matches, which is
+exact but slower."""
 NEAR_ENOUGH = 1.02
-"""Factor on the distance of the last exact neighbour, up to which a neighbour counts as found (Aumüller et al.,
-ANN-Benchmarks, 2018, section 3.2). If a filter leaves out everything near, the rest is about equally far, and no walk
-finds exactly those ten."""
+"""Factor on the distance of the last exact neighbour, up to which another neighbour counts as found (Aumüller et al.,
+ANN-Benchmarks, 2018, section 3.2). If a filter excludes everything near, the rest is about equally far away, and no
+search finds exactly the same ten."""
 _TIE = 1e-6
 
 _Search = Callable[[PostgresSearchIndex, Sequence[float], int, Filters], Sequence[Candidate] | Sequence[FoundSentence]]
@@ -64,14 +65,15 @@ _SEARCHES: dict[str, tuple[_Search, _Search, _Few]] = {
         PostgresSearchIndex.few_sentences,
     ),
 }
-"""The functions for each table: compare its rows one by one, walk its index, and say whether a search compares."""
+"""The functions for each table: an exact search, an index search, and a test whether ordinary searches are exact."""
 
 
 def filter_problems(index: GenerationTables, tables: Sequence[str], least: float, width: int) -> list[tuple[str, str]]:
-    """Return problems of walks of these tables' vector indexes with a filter, at this width of hnsw.ef_search.
+    """Return the problems of searches in these tables' vector indexes with a filter, at this width of hnsw.ef_search.
 
-    A walk fails if it finds less than the share `least` of the nearest matches, does not use the index (both
-    `filter`), or ends early (ENDS_EARLY)."""
+    A search fails if it finds less than the share `least` of the nearest matches, does not use the index (both
+    `filter`), or ends early (ENDS_EARLY).
+    """
     probes = {table: _probes(index, table) for table in tables}
     with index.database.connect() as connection:
         filters = dict(_filters(connection, index)) if any(probes.values()) else {}
@@ -95,7 +97,8 @@ def _probes(index: GenerationTables, table: str) -> list[list[float]]:
 def _problem(
     index: GenerationTables, table: str, vectors: list[list[float]], filters: Filters, least: float, width: int
 ) -> Iterator[tuple[str, str]]:
-    """Yield the problems of walks of one index with one filter, or nothing if searches do not walk it."""
+    """Yield the problems of searches in one index with one filter, or nothing if ordinary searches do not use the
+    index."""
     number = index.generation.generation
     with index.database.connect() as connection, search_index(connection, number) as search:
         if _SEARCHES[table][2](search, FILTER_NEIGHBOURS, filters):
@@ -109,7 +112,7 @@ def _problem(
 
 
 def _filters(connection: Connection[Any], index: GenerationTables) -> Iterator[tuple[str, Filters]]:
-    """Yield a description of a search and its filter, from documents, sources, dates and groups in the index."""
+    """Yield filters, each with a description, from the documents, sources, dates and groups in the index."""
 
     def first(name: str, **values: Any) -> Any:
         row = connection.execute(query("audit", name, schema=index.schema), values).fetchone()
@@ -167,36 +170,36 @@ def _walks(connection: Connection[Any], index: GenerationTables, table: str) -> 
 
 
 LEAST_RECALL, LEAST_LATER = 0.95, 0.92
-"""Share of the exact neighbours that walks must find when their width is chosen, and later, when other random vectors
-are tried."""
+"""Share of the exact neighbours that searches must find when their width is chosen, and later, with other random
+vectors."""
 PROBES, NEIGHBOURS = 24, 10
-"""Vectors for which an index is searched, and the number of nearest ones for each."""
+"""Number of vectors for which an index is searched, and number of nearest rows for each."""
 WIDTHS = (LEAST_EF_SEARCH, 400, MOST_EF_SEARCH)
-"""The values of hnsw.ef_search from which a generation gets the least that is good enough."""
+"""The candidate values of hnsw.ef_search; a generation gets the smallest one that is good enough."""
 GROWN = 1.2
-"""Factor by which an index must have grown or shrunk since it was last judged to be judged again."""
+"""Factor by which an index must have grown or shrunk since the last examination to be examined again."""
 
 
 def walked_tables(generation: GenerationRow, counts: Mapping[str, int]) -> dict[str, int]:
-    """Return the tables whose vector indexes searches walk, with their numbers of rows."""
+    """Return the tables whose vector indexes searches use, with their numbers of rows."""
     most = {"chunks": chunk_index.EXACT_CHUNKS, "sentences": sentence_index.EXACT_SENTENCES}
     known = int(generation.statistics.get("chunks", 0))
     return {table: counts[table] for table in INDEXED_TABLES if max(counts[table], known) > most[table]}
 
 
 def to_be_judged(generation: GenerationRow, counts: Mapping[str, int]) -> bool:
-    """Return whether searches walk an index that was never judged, or was much smaller or larger when judged."""
+    """Say whether searches use an index that was never examined, or was much smaller or larger at its examination."""
     judged, now = generation.statistics.get("judged", {}), walked_tables(generation, counts)
     sizes = [sorted((judged.get(table, 0), now.get(table, 0))) for table in INDEXED_TABLES]
     return any(large > GROWN * small for small, large in sizes)
 
 
 def tuned_statistics(index: GenerationTables, worn: Collection[str] = (), live: bool = False) -> dict[str, Any]:
-    """Return the statistics with which a generation is searched from now on, or an empty dict if they stay the same.
+    """Return the new search statistics of a generation, or an empty dict if they stay the same.
 
-    They are the width of walks that it needs, the sizes it was judged with, and the shortfalls of walks. `worn` are
-    tables whose indexes got rows since they were built: those that fall short are rebuilt. With `live` writers are
-    not blocked meanwhile."""
+    They are the search width that it needs, the sizes at its examination, and the remaining problems. `worn` are tables
+    whose indexes got rows since they were built: bad ones are rebuilt. With `live`, writers are not blocked meanwhile.
+    """
     before, (width, short) = index.generation.statistics, needed_ef_search(index)
     if width == COMPARED != ef_search(before):
         poor = [table for table in worn if any(_matter(walk_problems(index, WIDTHS[-1], tables=[table])))]
@@ -209,10 +212,11 @@ def tuned_statistics(index: GenerationTables, worn: Collection[str] = (), live: 
 
 
 def needed_ef_search(index: GenerationTables) -> tuple[int, Problems]:
-    """Return the least good enough width of a walk through the vector indexes, and its remaining problems.
+    """Return the smallest search width that is good enough with and without a filter, and its remaining problems;
+    return COMPARED if no width is.
 
-    It must do with a filter and without. If no width does, return COMPARED. Crowded vectors, such as those of much
-    boilerplate, or of sentences embedded with their chunk, need a greater width."""
+    Similar vectors, such as those of boilerplate or of sentences embedded with their chunk, need a greater width.
+    """
     problems: Problems = []
     for width in WIDTHS:
         problems = walk_problems(index, width)
@@ -222,23 +226,24 @@ def needed_ef_search(index: GenerationTables) -> tuple[int, Problems]:
 
 
 def _matter(problems: Problems) -> Iterator[str]:
-    """Yield the codes of problems with which a search would find less than the index has."""
+    """Yield the codes of problems that make a search miss rows."""
     return (code for code, _ in problems if code != ENDS_EARLY)
 
 
 def walk_problems(
     index: GenerationTables, width: int, tables: Collection[str] = INDEXED_TABLES, least: float = LEAST_RECALL
 ) -> Problems:
-    """Return the problems of walks of this width through the indexes of these tables, if searches walk them. A walk
-    must find the share `least` of the exact neighbours."""
+    """Return the problems of searches with this width in the indexes of these tables, if ordinary searches use them. A
+    search must find the share `least` of the exact neighbours."""
     asked = [table for table in walked_tables(index.generation, index.counts()) if table in tables]
     return [*recall_problems(index, asked, width, least), *filter_problems(index, asked, least, width)]
 
 
 def recall(index: GenerationTables, table: str, width: int) -> float | None:
-    """Return the share of the exact nearest neighbours of sampled vectors that a walk of this width finds.
+    """Return the share of the exact nearest neighbours of sampled vectors that a search with this width finds.
 
-    Neighbours are compared by distance, since equal vectors may replace each other. Return None for an empty table."""
+    Neighbours are compared by distance, since equal vectors may replace each other. Return None for an empty table.
+    """
     found = asked = 0
     with index.database.connect() as connection:
         take_vectors(connection)

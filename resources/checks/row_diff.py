@@ -1,13 +1,13 @@
 """A comparison of a generation's rows in Postgres with the rows that Parquet implies, row by row.
 
 A finding is (code, message): `missing_*` is in Parquet only, `extra_*` in Postgres only, `changed_*` in both but
-different, `duplicate_*` more than once in Postgres. One part's documents of a bucket are held at a time, with their
-rows from Postgres. Ids of rows that the part of their document does not make are kept until all parts were read,
-since another part may make them.
+different, `duplicate_*` more than once in Postgres. The documents of one part of a bucket are in memory at a time, with
+their rows from Postgres.
 
-Only sums of the postings are compared, for each term and groups the sum of hashes (Clarke and others, Incremental
-multiset hash functions, ASIACRYPT 2003). The sums are the same in any order; two different sets have equal sums once
-in 2**64 times.
+The id of a row that its document's part does not have is kept until all parts are read, since another part may have the
+row. Only sums of the postings are compared: for each term and groups the sum of hashes (Clarke and others, Incremental
+multiset hash functions, ASIACRYPT 2003). The sums are the same in any order; two different sets have equal sums once in
+2**64 times.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class PostingSums:
         self._salt = secrets.randbits(_BITS)
 
     def add(self, documents: Iterable[IndexedDocument], numbers: Mapping[str, int], average_terms: float) -> None:
-        """Add the postings of these documents' chunks, whose numbers are by chunk id."""
+        """Add the postings of these documents' chunks; `numbers` has the chunks' numbers by chunk id."""
         import numpy as np
 
         for groups, own in by_groups(documents).items():
@@ -61,7 +61,7 @@ class PostingSums:
                 sums[term] = (sums.get(term, 0) + value) % (1 << _BITS)
 
     def findings(self, rows: Iterable[Stored], bucket: int, apart: Collection[int]) -> Iterator[Finding]:
-        """Yield the problems of the bucket's rows; `apart` are numbers of chunks that are not compared."""
+        """Yield the problems of the bucket's rows; `apart` has the numbers of chunks that are not compared."""
         import numpy as np
 
         others = np.array(sorted(apart), np.int64)
@@ -106,13 +106,13 @@ _BATCH = 20_000
 
 Row = tuple[Any, ...]
 Rows = dict[str, Row]
-"""Rows by id. Numbers of chunks, which Parquet does not have, are left out."""
+"""Rows by id. The numbers of chunks are left out, since Parquet does not have them."""
 _Link = tuple[str, str, float]
 
 
 @dataclass(frozen=True)
 class _Table:
-    """A table of rows with an id: its name and singular, its columns, the id's column, and functions that make a
+    """A table of rows with an id: its name and singular, its columns, the id's column, and functions that return a
     document's ids and rows."""
 
     name: str
@@ -173,11 +173,11 @@ def bucket_findings(
     average_terms: float,
     held: Collection[str] = (),
 ) -> Iterator[Finding]:
-    """Yield the differences of one bucket's documents, chunks, sentences and postings from its parts' documents.
+    """Yield the differences between Postgres and the parts of one bucket, in documents, chunks, sentences and postings.
 
-    Postings are compared only if no chunk is missing or extra, since their numbers are those of the chunks in
-    Postgres. Documents that are `held` in a version which Parquet no longer has are not compared, nor are their
-    postings."""
+    Postings are compared only if no chunk is missing or extra, since they refer to the numbers of chunks in Postgres.
+    Documents that are `held` in a version that Parquet no longer has are not compared.
+    """
     tables = [_TableDiff(connection, schema, bucket, table, held) for table in _TABLES]
     chunks, postings, named = tables[1], PostingSums(), set[str]()
     for documents in parts:
@@ -200,7 +200,7 @@ def bucket_findings(
 
 
 def _unnamed_documents(connection: Connection[Any], schema: str, bucket: int, named: Collection[str]) -> dict[str, str]:
-    """Return the bucket's documents in Postgres that no part has, with their places."""
+    """Return the bucket's documents in Postgres that are in no part, with their places."""
     with connection.cursor("documents", binary=True) as cursor:
         cursor.execute(query("verify", "documents_in", schema=schema), {"bucket": bucket})
         return {doc_id: f"{source}/{uri}" for doc_id, source, uri in cursor if doc_id not in named}
@@ -210,7 +210,7 @@ def _unnamed_documents(connection: Connection[Any], schema: str, bucket: int, na
 
 
 class _Stray(NamedTuple):
-    """A row that its document's part does not make."""
+    """A row that is not in its document's part."""
 
     id: str
     doc_id: str
@@ -218,7 +218,7 @@ class _Stray(NamedTuple):
 
 
 class _TableDiff:
-    """The differences of one table of one bucket: its parts one after the other, then the rest."""
+    """The comparison of one table of one bucket: part by part, then the remaining rows."""
 
     def __init__(
         self, connection: Connection[Any], schema: str, bucket: int, table: _Table, held: Collection[str]
@@ -246,7 +246,7 @@ class _TableDiff:
     def part(
         self, documents: Sequence[IndexedDocument], own: Collection[str], places: Mapping[str, str]
     ) -> Iterator[Finding]:
-        """Yield the problems of the rows of a part's documents; `own` are those that no earlier part has."""
+        """Yield the problems of the rows of a part's documents; `own` are the documents that are in no earlier part."""
         table, stored = self._table, Rows()
         made = {name for document in documents if document.raw.doc_id in own for name in table.ids(document)}
         self.numbers = {}
@@ -270,7 +270,7 @@ class _TableDiff:
     def _take(
         self, stored: Rows, made: Collection[str], key: str, ids: Collection[str], places: Mapping[str, str]
     ) -> Iterator[Finding]:
-        """Put the rows that are `made` into `stored`, and others among the strays; yield duplicates."""
+        """Copy the rows whose ids are in `made` to `stored`, and others to the strays; yield duplicates."""
         table = self._table
         for row in self.rows(key, ids, table.columns):
             name, doc_id = row[table.id], row[table.document]
@@ -284,8 +284,8 @@ class _TableDiff:
             stored[name] = _comparable(row, table)
 
     def rest(self, unnamed: Mapping[str, str]) -> Iterator[Finding]:
-        """Yield the problems of the rows that no part has taken, after all parts were read. `unnamed` are the places
-        of documents that no part has."""
+        """Yield the problems of the remaining rows after all parts are read. `unnamed` has the places of documents that
+        are in no part."""
         table = self._table
         others = self.rows("doc_id", unnamed, [table.key, "doc_id"])
         self._strays += (_Stray(name, doc_id, unnamed[doc_id]) for name, doc_id in others)
@@ -309,7 +309,7 @@ class _TableDiff:
 
 
 def _comparable(row: Row, table: _Table) -> Row:
-    """Return a row's values as plain ones, which are equal if Postgres holds the same."""
+    """Return a row's values in a plain form that is equal for Postgres and Parquet."""
     kinds = _kinds()
     plain = [kinds[type(value)](value) if type(value) in kinds else value for value in row]
     if table is _CHUNKS:
@@ -351,7 +351,7 @@ def _row_name(table: _Table, name: str, doc_id: str, place: str) -> str:
 
 def link_findings(connection: Connection[Any], schema: str, pieces: Iterable[pa.Table]) -> Iterator[Finding]:
     """Yield the differences of RELATED_TO in Postgres from its Parquet table, whose pieces are in order of sources.
-    Both are read in one order, a part at a time."""
+    Both are read in the same order, in parts."""
     made = (
         row
         for piece in pieces

@@ -2,8 +2,8 @@
 
 A check examines the results that its stage computed in this run, or all of them if the stage did not run. NEXT,
 PREVIOUS and PART_OF are columns of a sentence, so there are at most three for each; RELATED_TO has its own table. Its
-links are read in parts, each of the links from some sentences: memory grows as the root of the number n of links, and
-time as n times that root. An id is held as a salted hash of 64 bits.
+links are read in parts, each with the links from some sentences: for n links, memory grows with the square root of n,
+and time with n times that root. An id is stored as a salted hash of 64 bits.
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ CHUNK_COLUMNS = ("doc_id", "index", "chunk_id", "text")
 def skeleton_problems(sentences: pa.Table, chunks: pa.Table) -> Problems:
     """Return the problems of sentences (columns SENTENCE_COLUMNS) and chunks (CHUNK_COLUMNS) of the same documents.
 
-    Each sentence must have exactly one NEXT and one PREVIOUS, in reading order, except at a document's ends. It must
-    lie in a chunk of its document, with the text at its place there."""
+    Each sentence must have exactly one NEXT and one PREVIOUS, in reading order, except at a document's ends. It must be
+    in a chunk of its document, and its text must be at its place there.
+    """
     return [*_chain_problems(sentences), *_place_problems(sentences, chunks)]
 
 
@@ -111,7 +112,7 @@ def _values(table: pa.Table, name: str) -> NDArray[Any]:
 
 
 def _sentence_problem(code: str, what: str, sentences: pa.Table, wrong: NDArray[np.bool_]) -> Problems:
-    """Return one problem that counts the wrong sentences and names the first, or an empty list."""
+    """Return one problem with the number of wrong sentences and the first of them, or an empty list."""
     if not wrong.any():
         return []
     return [(code, f"sentences {what}: {wrong.sum()}, such as {sentences['sentence_id'][int(wrong.argmax())]}")]
@@ -127,17 +128,17 @@ LINKS = (*LINK, "similarity")
 ENDS = ("sentence_id", "chunk_id")
 NEIGHBOURS = ("previous_id", "next_id")
 PART = 500_000
-"""Most links in one part, which is held in memory with some 120 bytes a link. The limit grows with the root of the
-number of all links: four times PART links are read in parts of twice PART."""
+"""Most links in one part, which needs about 120 bytes of memory for each link. The limit grows with the square root of
+the number of all links: four times PART links are read in parts of twice PART."""
 _ROUNDING = 1e-9
 _BITS = 64
 
 Pieces = Callable[[], "Iterable[pa.Table]"]
-"""A function that reads a table from its start, some rows at a time."""
+"""A function that reads a table from its start, in blocks of rows."""
 
 
 class _Links(NamedTuple):
-    """The links from some of the sentences; `rows` are their places among all links."""
+    """The links from some of the sentences; `rows` has their positions among all links."""
 
     rows: NDArray[np.int64]
     sources: Hashes
@@ -146,7 +147,7 @@ class _Links(NamedTuple):
 
 
 class _Wrong(NamedTuple):
-    """The number of links, or sentences, that are wrong in one way, and the place of the first such link."""
+    """The number of links, or sentences, with one kind of error, and the position of the first such link."""
 
     number: int
     first: int
@@ -157,8 +158,9 @@ def related_problems(
 ) -> Problems:
     """Return the problems of the `related` RELATED_TO links (columns LINKS), given all sentences (columns ENDS).
 
-    Both ends of a link must exist and lie in different chunks. A sentence has at most `most` links. No link is weaker
-    than `floor`, and each is there once."""
+    Both ends of a link must exist and be in different chunks. A sentence has at most `most` links. No link is weaker
+    than `floor`, and no link is repeated.
+    """
     parts = -(-related // max(part, isqrt(part * related))) if related else 0
     seed, found = secrets.randbits(_BITS), dict[str, _Wrong]()
     for number in range(parts):
@@ -195,7 +197,7 @@ def _part(links: Iterable[pa.Table], seed: int, number: int, parts: int) -> _Lin
 
 
 def _wrong(links: _Links, sentences: Iterable[pa.Table], seed: int, most: int, floor: float) -> dict[str, _Wrong]:
-    """Return the ways in which any link is wrong, by code."""
+    """Return the kinds of errors in the links, by code."""
     ends = np.unique(np.concatenate([links.sources, links.targets]))
     is_sentence, chunks = _chunks(ends, sentences, seed)
     sources, targets = (places_in(ends, each)[0] for each in (links.sources, links.targets))
@@ -215,7 +217,7 @@ def _count_wrong(rows: NDArray[np.int64]) -> _Wrong:
 
 
 def _repeated_pairs(sources: NDArray[np.int64], targets: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return a mask of the pairs that already came earlier."""
+    """Return a mask of the pairs that occur earlier in the arrays too."""
     repeated = np.ones(len(sources), dtype=np.bool_)
     repeated[np.unique(sources << np.int64(32) | targets, return_index=True)[1]] = False
     return repeated
@@ -228,7 +230,7 @@ def _first_of_many(rows: NDArray[np.int64], sources: NDArray[np.int64], most: in
 
 
 def _chunks(ends: Hashes, sentences: Iterable[pa.Table], seed: int) -> tuple[NDArray[np.bool_], Hashes]:
-    """Return, for ids in ascending order, whether each is a sentence's, and the chunk of each that is."""
+    """Return, for ids in ascending order, whether each is the id of a sentence, and the sentence's chunk."""
     known, chunks = np.zeros(len(ends), dtype=np.bool_), np.zeros(len(ends), dtype=np.uint64)
     for read in sentences:
         places, found = places_in(ends, _hashes(read, "sentence_id", seed))
@@ -247,7 +249,7 @@ def _hashes(rows: pa.Table, column: str, seed: int) -> Hashes:
 def _link_problem(
     code: str, what: str, found: Mapping[str, _Wrong], links: Pieces, names: Sequence[str] = LINK
 ) -> Iterator[tuple[str, str]]:
-    """Yield one problem, which counts the wrong links or sentences and names the first."""
+    """Yield one problem with the number of wrong links or sentences and the first of them."""
     if code not in found:
         return
     number, row = found[code]
@@ -262,16 +264,16 @@ def _link_problem(
 
 
 LEAST_COVERAGE = 0.98
-"""Share of a document's characters, white space apart, that must be in its chunks or headings."""
+"""Share of a document's characters, without white space, that must be in its chunks or headings."""
 _UNIT = 0.01
 
 
 _TOLD = 5
-"""Problems that an error names."""
+"""Most problems that an error names."""
 
 
 def check(state: State, name: str) -> Problems:
-    """Return the problems that a check of CHECKS finds; they are kept for the end of the run."""
+    """Return the problems that a check of CHECKS finds; they are kept until the end of the run."""
     return state.run.keep_problems(
         name, with_repair(state, lambda: CHECKS[name][1](state), before=stage_after(CHECKS[name][0]))
     )
@@ -288,11 +290,12 @@ def check_error(name: str, problems: Sequence[tuple[str, str]]) -> IndexStateErr
     """Return the error of a check that found problems."""
     told = "; ".join(f"{code}: {message}" for code, message in problems[:_TOLD])
     more = f"; and {len(problems) - _TOLD} more" if len(problems) > _TOLD else ""
-    return IndexStateError(f"the check {name} failed, nothing was published: {told}{more}; {REPORT}", "check_failed")
+    return IndexStateError(f"the check {name} failed, so nothing was published: {told}{more}; {REPORT}", "check_failed")
 
 
 def unlisted_sources(state: State) -> Mapping[str, str]:
-    """Return the sources that cannot be listed, with the reasons: in this run, or now if it has listed none."""
+    """Return the sources that cannot be listed, with the reasons: in this run, or by a listing now if the run has made
+    no listing."""
     try:
         return state.listing.now().failing
     except SourceError as error:
@@ -300,8 +303,8 @@ def unlisted_sources(state: State) -> Mapping[str, str]:
 
 
 def _parts(state: State, tables: Sequence[str], everywhere: bool = False) -> list[Part]:
-    """Return the parts to check: those that this run computed of the first table, or all parts if it computed none of
-    it."""
+    """Return the parts to check: those for which this run computed the first table, or all parts if it computed
+    none."""
     report = state.run.reports.get(_stage(tables[0]))
     if report is None or everywhere:
         return state.engine.parts(tables, having=tables[0], require=True)
@@ -314,8 +317,8 @@ def _stage(table: str) -> str:
 
 
 def _read(state: State, made: str, table: str, part: Part, names: Sequence[str], everywhere: bool) -> pa.Table:
-    """Return columns of a part. If this run computed only some documents of `made`, a table of the checked stage,
-    return the rows of these documents only."""
+    """Return columns of a part. `made` is a table of the checked stage; if this run computed only some of its
+    documents, return only their rows."""
     read, report = part.read(table, names), state.run.reports.get(_stage(made))
     computed = report.parts.get(part.first) if report else None
     return read if everywhere or computed is None else rows_of(read, computed)
@@ -347,7 +350,8 @@ def text_coverage(state: State, everywhere: bool = False) -> Problems:
 
 
 def coverage(state: State, part: Part, everywhere: bool = True) -> dict[str, float]:
-    """Return, by doc_id, the share of its body's characters, white space apart, that its chunks and headings hold."""
+    """Return, by doc_id, the share of the characters of its body, without white space, that is in its chunks and
+    headings."""
     spans: dict[str, list[tuple[int, int]]] = {}
     chunks = _read(state, "chunks", "chunks", part, ["doc_id", "spans"], everywhere)
     for doc_id, own in zip(chunks["doc_id"].to_pylist(), chunks["spans"].to_pylist(), strict=True):
@@ -372,7 +376,7 @@ def _covered_share(body: str, spans: Iterable[tuple[int, int]]) -> float:
 
 
 def unsound_vectors(state: State, table: str, items: str, everywhere: bool = False) -> Problems:
-    """Return problems unless every item has a vector, each finite and of unit length."""
+    """Return a problem if an item has no vector, or a vector is not finite or not of unit length."""
     import numpy as np
 
     state.ensure_generation()
@@ -391,13 +395,13 @@ def unsound_vectors(state: State, table: str, items: str, everywhere: bool = Fal
 
 
 def unsound_sentence_vectors(state: State, everywhere: bool = False) -> Problems:
-    """Return the same problems of the vectors that links are made from, and of those that are searched."""
+    """Return the same problems for the vectors of links and for those of sentence search."""
     tables = ("sentence_embeddings", "sentence_search_embeddings")
     return [problem for table in tables for problem in unsound_vectors(state, table, "sentences", everywhere)]
 
 
 def disagreements(state: State, everywhere: bool = False) -> Problems:
-    """Return problems unless Parquet and Postgres hold the same documents, chunks and sentences."""
+    """Return a problem if Parquet and Postgres do not have the same documents, chunks and sentences."""
     report = None if everywhere else state.run.reports.get("indexed_documents")
     return IndexBuild(state).disagreements(report.buckets if report else ())
 
@@ -414,8 +418,8 @@ def broken_skeleton(state: State, everywhere: bool = False) -> Problems:
 
 
 def unsound_links(state: State) -> Problems:
-    """Return problems of RELATED_TO, against all sentences, and of the budgets. The floor is the one that the links
-    were made with."""
+    """Return the problems of RELATED_TO, compared with all sentences and the budgets. The floor is the recorded one of
+    the links."""
     embedder, settings = state.ensure_generation().embedder["name"], state.settings.sentences
     made, table = state.engine.whole("sentence_links"), state.engine.table("sentences")
     floor = max(float(made.note("sentence_links") or 0), floor_for(settings, embedder) - STEP)
@@ -434,7 +438,7 @@ def unsound_links(state: State) -> Problems:
 
 
 def audit_problems(state: State) -> Problems:
-    """Return the findings of this run's audit; audit now if the run has not done it."""
+    """Return the findings of this run's audit; run the audit now if the run has none."""
     if state.run.built is not None:
         # A backfill of some buckets is not wrong; it is not published.
         return [problem for problem in state.run.built.problems if problem[0] != "missing_bucket"]
@@ -442,7 +446,7 @@ def audit_problems(state: State) -> Problems:
 
 
 def before_publishing(state: State) -> Problems:
-    """Return the problems of a whole generation, also in the results of earlier runs."""
+    """Return the problems of a whole generation, including results of earlier runs."""
     return [
         *empty_documents(state, everywhere=True),
         *text_coverage(state, everywhere=True),
@@ -466,7 +470,7 @@ CHECKS: Mapping[str, tuple[str, Check]] = {
     "parquet_and_postgres_agree": ("indexed_documents", disagreements),
     "audited": ("search_index", audit_problems),
 }
-"""The stage that a check is of, and the check, by the check's name."""
+"""The stage of a check, and the check, by the check's name."""
 DESCRIPTIONS: Mapping[str, str] = {
     "no_empty_documents": "Every document that was parsed has at least one chunk.",
     "text_coverage": f"At least {LEAST_COVERAGE:.0%} of every document's characters are in its chunks or headings.",

@@ -1,7 +1,7 @@
 """The report of `pincite verify`: files, rows, vector indexes, failures and generations. Nothing is written.
 
-All of Postgres is read in one repeatable-read transaction, so a run in progress is seen at one moment. Parquet files
-never change.
+All of Postgres is read in one repeatable-read transaction, so a run in progress does not change the result. Parquet
+files never change.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Progress = Callable[[str, int, int], None]
 
 
 def file_findings(seen: State, generation: GenerationRow) -> Iterator[Finding]:
-    """Yield the problems of every table: each bucket must be committed, its files intact, its vectors of the right
+    """Yield the problems of every table: each bucket must be committed, with intact files and with vectors of the right
     embedder."""
     embedder = generation.embedder["identity"]
     for table in STAGE_OF_TABLE:
@@ -61,8 +61,7 @@ def file_findings(seen: State, generation: GenerationRow) -> Iterator[Finding]:
 
 
 def _outdated_parts(seen: State) -> Iterator[tuple[int, str]]:
-    """Yield the bucket of each part with a stage made from inputs other than the present ones, and the first such
-    stage."""
+    """Yield each bucket with outdated rows, and the first stage whose rows were made from older inputs."""
     stages = [name for name, stage in STAGES.items() if stage.inputs and stage.parted]
     due = {name: set(seen.engine.due(name)) for name in stages}
     for part in seen.engine.parts([table for table, stage in STAGE_OF_TABLE.items() if stage.parted]):
@@ -75,8 +74,7 @@ def _outdated_parts(seen: State) -> Iterator[tuple[int, str]]:
 
 
 def live_findings(seen: State, generation: GenerationRow, progress: Progress) -> Iterator[Finding]:
-    """Yield all findings except those of the files and the audit. A bucket that is behind is not compared, since
-    its right rows are not made yet."""
+    """Yield all findings except those of the files and the audit. A bucket with unfinished work is not compared."""
     behind = list(_outdated_parts(seen))
     yield from (("unfinished", text) for _, text in behind)
     if not behind and generation.built_from != listing_output(seen.engine):
@@ -105,7 +103,8 @@ def _rows(seen: State, generation: GenerationRow, behind: set[int], progress: Pr
 
 
 def _failures(seen: State) -> Iterator[Finding]:
-    """Yield failed documents that Parquet and the records disagree on. A failed listing leaves no trace in Parquet."""
+    """Yield failed documents for which Parquet and the records of failures disagree. Failed listings leave no trace in
+    Parquet."""
     recorded = {
         (item.doc_id, item.stage): f"{item.source}/{item.uri}"
         for item in seen.engine.failures()
@@ -125,12 +124,12 @@ def _failures(seen: State) -> Iterator[Finding]:
 
 
 def _places(seen: State, doc_ids: set[str]) -> dict[str, str]:
-    """Return doc_id to source and path, for listed documents."""
+    """Return source and path of listed documents, by doc_id."""
     return {doc_id: "/".join(place) for doc_id, place in seen.listing.places(doc_ids).items()}
 
 
 def term_findings(seen: State, generation: GenerationRow) -> Iterator[Finding]:
-    """Yield the problems of the frozen document frequencies that the other frozen statistics reveal."""
+    """Yield the errors in the frozen document frequencies that a comparison with the other frozen statistics shows."""
     frozen = generation.statistics
     with seen.database.connect() as connection:
         row = connection.execute(query("verify", "term_counts", schema=generation.schema)).fetchone()
@@ -151,7 +150,8 @@ TABLES = {"documents", "document_names", "abbreviations", "chunks", "sentences",
 def verify(state: State, progress: Progress | None = None) -> dict[str, Any]:
     """Return the JSON of `verify`: {"ok", "problems": [{"code", "message"}], "notes": [text]}.
 
-    There is a problem for each code and generation. `progress` is called with ("verify", buckets done, all)."""
+    There is one problem for each code and generation. `progress` is called with ("verify", buckets done, all buckets).
+    """
     problems: list[dict[str, str]] = []
     notes: list[str] = []
     try:
@@ -171,7 +171,7 @@ def verify(state: State, progress: Progress | None = None) -> dict[str, Any]:
 
 
 class _Snapshot(Database):
-    """A database whose connections all read in one transaction, the given connection's."""
+    """A database whose connections all read in one transaction: the one of the given connection."""
 
     def __init__(self, connection: Connection[Any]) -> None:
         self.embedded, self.server, self._connection = False, None, connection
@@ -243,7 +243,7 @@ class _Oracle:
             yield "nameless_failure", f"document {doc_id}: stage, source, path, code are {', '.join(map(repr, said))}"
 
     def _overlaps(self) -> Iterator[Finding]:
-        """Yield sources that overlap, and documents that are listed in a source and belong to another."""
+        """Yield sources that overlap, and documents listed in one source that belong to another."""
         overlaps = self._seen.parts.sources.overlaps()
         for problem in overlaps.problems:
             yield "overlap", problem
@@ -255,7 +255,7 @@ class _Oracle:
                         yield "overlap", f"{source}/{uri}: {why}"
 
     def _raw_files(self, seen: State, whole: bool) -> Iterator[Finding]:
-        """Yield listed documents whose raw files are missing from the store, if raw files are kept in one."""
+        """Yield listed documents whose raw files are missing from the object store, if there is one."""
         stored = self._seen.parts.sources.stored
         if stored is None or not whole:
             return
@@ -296,8 +296,8 @@ class _Oracle:
                 yield "dimension", f"{generation.schema}.{table} has {found}, the generation {generation.dimension}"
 
     def _check_kept(self, generation: GenerationRow, seen: State | None) -> Iterator[Finding]:
-        """Yield the problems of a generation beside the live one. It receives deletions and groups, and its rows are
-        compared by counts and hashes."""
+        """Yield the problems of a generation that is kept beside the live one. Such a generation receives only
+        deletions and groups, so its rows are compared by counts and hashes."""
         if generation.built_at is None:
             self.notes.append(f"generation {generation.generation} was never completed; its rows are not verified")
             return
@@ -315,7 +315,7 @@ class _Oracle:
             yield from broken or self._visible(seen, generation)
 
     def _visible(self, seen: State, generation: GenerationRow) -> Iterator[Finding]:
-        """Yield documents that a generation shows though they are deleted, or shows to the wrong groups."""
+        """Yield documents that a generation still shows although they are deleted, or shows to the wrong groups."""
         tables = GenerationTables(self._database, generation)
         for ids, now in groups_now(seen, generation):
             for doc_id, (_, groups) in sorted(tables.document_groups(*ids).items()):

@@ -1,4 +1,4 @@
-"""Clients of the clouds' buckets, one for each cloud, chosen by the scheme of an address."""
+"""Clients for the buckets of clouds, one for each cloud, chosen by the scheme of an address."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ CREDENTIALS = {
     "az": "AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN, `az login`, or an identity that has the role Storage Blob Data "
     "Reader (Storage Blob Data Contributor to write)",
 }
-"""Where credentials come from, for messages."""
+"""The places of credentials, for messages."""
 OPTIONS = {"s3": ("endpoint", "region"), "gs": ("endpoint",), "az": ("account", "endpoint")}
 """Options of `connect` for each scheme."""
 
 
 def connect(address: str, owner: str, *, anonymous: bool = False, writes: bool = False, **options: str) -> Bucket:
-    """Return the bucket SCHEME://BUCKET/PREFIX. Nothing is asked of it yet. `owner` begins the message of a
-    SettingsError; options are those of the scheme, "" for one that is left out.
+    """Return the bucket SCHEME://BUCKET/PREFIX. No request is sent yet. `owner` begins the message of a SettingsError.
+    The options depend on the scheme; "" means that an option is not set.
 
-    Raise SettingsError, Refused, Unusable."""
+    Raise SettingsError, Refused, Unusable.
+    """
     given: dict[str, Any] = {**options, "anonymous": anonymous, "writes": writes}
     if address.startswith("s3:"):
         from resources.clouds import s3

@@ -1,7 +1,7 @@
 """The client of Azure Blob Storage, by azure-storage-blob; redirects are refused.
 
-Credentials are AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, else those that azure-identity finds: the environment's
-service principal, a workload's or machine's identity, the Azure CLI's.
+Credentials are AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, or else those that azure-identity finds: a service
+principal in the environment, the identity of a workload or machine, or the login of the Azure CLI.
 """
 
 from __future__ import annotations
@@ -48,9 +48,10 @@ def connect(
     writes: bool = False,
 ) -> AzureContainer:
     """Return the container of an address. `account` is the storage account, by default AZURE_STORAGE_ACCOUNT;
-    `endpoint` its address if it is not Azure's own. `owner` begins the message of a SettingsError.
+    `endpoint` is its address, if not Azure's default. `owner` begins the message of a SettingsError.
 
-    Raise SettingsError, Unusable."""
+    Raise SettingsError, Unusable.
+    """
     account = account or os.environ.get("AZURE_STORAGE_ACCOUNT", "")
     if not account:
         raise SettingsError(
@@ -93,8 +94,8 @@ def _credential(account: str) -> Any:
 
 
 class _ForStorage:
-    """A credential that gives tokens for storage alone. A server may name another service when it refuses a token, and
-    the library would send it a token for that service."""
+    """A credential that requests tokens only for storage. A server that refuses a token may name another service, and
+    the library would then send it a token for that service."""
 
     def __init__(self, credential: Any, account: str) -> None:
         self._credential = credential
@@ -120,7 +121,7 @@ class AzureContainer:
         self.address, self._client, self._prefix = address, client, place_of(address)[1]
 
     def put(self, key: str, body: bytes | Path) -> None:
-        """Write a blob. If it has several blocks, it appears with the last."""
+        """Write a blob. If it has several blocks, it becomes visible with the last one."""
         with self._asking(of_object=False), open_body(body) as stream:
             size = stream.seek(0, io.SEEK_END)
             stream.seek(0)
@@ -131,7 +132,7 @@ class AzureContainer:
         yield from pieces if end is None else exactly(key, pieces, end - start)
 
     def _pieces(self, key: str, start: int, end: int | None, revision: str) -> Iterator[bytes]:
-        """Yield the pieces of a blob, each a request of its own. A blob that is stored compressed stays compressed."""
+        """Yield the pieces of a blob, with one request for each. A compressed blob is not decompressed."""
         from azure.core import MatchConditions
 
         asked: dict[str, Any] = {"etag": revision, "match_condition": MatchConditions.IfNotModified} if revision else {}
@@ -176,8 +177,8 @@ class AzureContainer:
 
     @contextmanager
     def _asking(self, of_object: bool = True) -> Iterator[None]:
-        """Translate the errors of Azure's library to those of Bucket. Only a request that is `of_object` may find it
-        missing."""
+        """Translate the errors of Azure's library to those of Bucket. Only a request `of_object` may report that the
+        object is missing."""
         from azure.core.exceptions import AzureError
 
         try:

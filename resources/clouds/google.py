@@ -1,7 +1,7 @@
 """The client of Google Cloud Storage, by google-cloud-storage; redirects are refused.
 
-Credentials are those that Google's libraries find: GOOGLE_APPLICATION_CREDENTIALS, gcloud's, the machine's.
-STORAGE_EMULATOR_HOST names a server in the place of Google's, which is asked without credentials.
+Credentials are those that Google's libraries find: GOOGLE_APPLICATION_CREDENTIALS, the login of gcloud, or those of the
+machine. STORAGE_EMULATOR_HOST names another server, which gets no credentials.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def connect(
     server = server_of(client.api_endpoint)
 
     def send(request: requests.PreparedRequest) -> requests.PreparedRequest:
-        """Refuse to send credentials elsewhere: a server names the address that the parts of an upload go to."""
+        """Refuse to send credentials to another server: an answer names the address for the parts of an upload."""
         if server_of(request.url or "") != server:
             raise Unusable("it leads to another server, which is not followed", _SEE_SERVER)
         return request
@@ -104,7 +104,7 @@ class GoogleBucket:
         self._asked: dict[str, Any] = {"timeout": (CONNECTS, SILENCE), "retry": None}
 
     def put(self, key: str, body: bytes | Path) -> None:
-        """Write an object. Its checksum goes with it, and Google compares it."""
+        """Write an object. Its checksum is sent too, and Google compares it."""
         blob = self._bucket.blob(self._prefix + key, chunk_size=_PIECE)
         with self._asking(of_object=False), open_body(body) as stream:
             size = stream.seek(0, io.SEEK_END)
@@ -112,7 +112,7 @@ class GoogleBucket:
             blob.upload_from_file(stream, size=size, checksum="md5", **self._asked)
 
     def read(self, key: str, start: int, end: int | None, revision: str = "") -> Generator[bytes]:
-        """Yield pieces, each a request of its own for the same revision."""
+        """Yield pieces of the same revision, with one request for each."""
         whole = end is None or (start == 0 and bool(revision))
         if end is None:
             with self._asking():
@@ -124,7 +124,7 @@ class GoogleBucket:
             yield self._piece(key, at, min(end, at + _PIECE), revision, whole)
 
     def _piece(self, key: str, start: int, end: int, revision: str, whole: bool) -> bytes:
-        """Return part of an object. If it is asked for whole, Google's checksum is compared."""
+        """Return part of an object. If the whole object is requested, Google's checksum is compared."""
         part = {} if whole else {"start": start, "end": end - 1}
         same = {"if_generation_match": int(revision)} if revision else {}
         into = _Bounded(key, end - start)
@@ -172,8 +172,8 @@ class GoogleBucket:
 
     @contextmanager
     def _asking(self, of_object: bool = True) -> Iterator[None]:
-        """Translate the errors of Google's libraries to those of Bucket. Only a request that is `of_object` may find
-        it missing."""
+        """Translate the errors of Google's libraries to those of Bucket. Only a request `of_object` may report that the
+        object is missing."""
         from google.api_core.exceptions import GoogleAPIError
         from google.auth.exceptions import GoogleAuthError
         from google.cloud.storage.exceptions import DataCorruption
@@ -190,7 +190,7 @@ class GoogleBucket:
 
 
 class _Bounded(io.BytesIO):
-    """A buffer that takes no more bytes than were asked for, whatever a server sends."""
+    """A buffer that accepts no more bytes than were requested."""
 
     def __init__(self, key: str, most: int) -> None:
         super().__init__()

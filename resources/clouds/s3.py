@@ -1,9 +1,9 @@
 """The client of S3, and of servers with its protocol, by botocore, which follows no redirects to other hosts.
 
-Credentials are those that boto3 finds: the environment, ~/.aws, the machine's role. AWS_ENDPOINT_URL names a server
-other than Amazon's. Rights to list, read, write and delete below the prefix are enough: nothing is asked of the bucket
-itself. A listing decides whether an object exists, since a store that lets only a prefix be listed answers "forbidden"
-for an object that does not exist.
+Credentials are those that boto3 finds: in the environment, in ~/.aws, or the machine's role. AWS_ENDPOINT_URL names a
+server other than Amazon's. Permissions to list, read, write and delete below the prefix are sufficient: no request
+concerns the bucket itself. A listing decides whether an object exists, since a store with permissions for only a prefix
+may answer "forbidden" for a missing object.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from resources.clouds.bucket import (
 from resources.http_client import CONNECTS, SILENCE, answer_limits, botocore_session, error_text
 
 IN_PARTS = 1 << 30
-"""Bytes from which an object is sent in parts; the store joins them at the end."""
+"""Bytes above which an object is sent in parts; the store joins them at the end."""
 _SIGNED = 900
-"""Seconds for which a signed address is valid. It is used at once, but clocks differ."""
+"""Seconds for which a signed address is valid. It is used at once, but clocks may differ."""
 _PIECE = 1 << 20
 _SEE_SETTINGS = "see AWS_ENDPOINT_URL, AWS_DEFAULT_REGION and ~/.aws"
 _SEE_SERVER = "see the endpoint (AWS_ENDPOINT_URL); it must speak S3"
@@ -46,11 +46,11 @@ _BUSY = frozenset(
 )
 _UNKNOWN = frozenset({"ExpiredToken", "InvalidToken", "InvalidAccessKeyId", "SignatureDoesNotMatch"})
 _GONE = frozenset({"NoSuchKey", "PreconditionFailed", "412"})
-"""Codes that say of an object that it is missing or has changed. A 404 without a code says nothing of it: the server
-may not speak S3."""
+"""Codes for a missing or changed object. A 404 without a code does not count, since the server may not be an S3
+server."""
 _BOUNDED = ("ListObjectsV2", "GetObject", "HeadBucket", "CreateSession")
-"""Operations whose answers are bounded. botocore asks the last two by itself. Writing is left to its own connections,
-which wait for the server's consent before they send a body."""
+"""Operations with bounded answers. botocore itself sends the last two. Writing uses botocore's own connections, which
+wait for the server's consent before they send a body."""
 
 
 def connect(
@@ -101,7 +101,7 @@ class S3Bucket:
         self._bucket, self._prefix = place_of(address)
 
     def put(self, key: str, body: bytes | Path) -> None:
-        """Write an object. Its MD5 goes with it (unless it is sent in parts), and the store compares it."""
+        """Write an object. Its MD5 is sent too, unless it is sent in parts, and the store compares it."""
         with self._asking(of_object=False), open_body(body) as stream:
             md5 = hashlib.md5(usedforsecurity=False)
             while piece := stream.read(_PIECE):
@@ -131,8 +131,8 @@ class S3Bucket:
             raise
 
     def _body(self, key: str, asked: dict[str, str], expected: tuple[int, ...]) -> Any:
-        """Return the object's body by a signed address, for half of the processor time of get_object. If it does not
-        come at once, get_object asks for it and reports errors, whose text has no signature."""
+        """Return the object's body from a signed address, which takes half of the processor time of get_object. If that
+        fails, get_object requests the body and reports errors, whose text contains no signature."""
         from botocore.awsrequest import AWSRequest
         from botocore.exceptions import BotoCoreError
         from botocore.response import StreamingBody
@@ -187,7 +187,8 @@ class S3Bucket:
 
     @contextmanager
     def _asking(self, of_object: bool = True) -> Iterator[None]:
-        """Translate botocore's errors to those of Bucket. Only a request that is `of_object` may find it missing."""
+        """Translate botocore's errors to those of Bucket. Only a request `of_object` may report that the object is
+        missing."""
         from boto3.exceptions import Boto3Error
         from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
         from botocore.exceptions import ConnectionError as Unconnected

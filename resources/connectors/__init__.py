@@ -1,1 +1,1 @@
-"""Sources that are no folder: what each lists, and how its documents are read."""
+"""Connectors for sources that are not folders: their listings, and the reading of their documents."""

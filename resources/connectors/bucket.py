@@ -1,7 +1,6 @@
-"""Buckets of the clouds as sources: their options, their listing, and the reading of the objects that were listed.
+"""Cloud buckets as sources: their options, their listing, and the reading of listed objects.
 
-An object whose server breaks off while it is read is read on from there, as long as it has the revision that was
-listed.
+If reading is interrupted, it continues at the same byte, as long as the object still has the listed revision.
 """
 
 from __future__ import annotations
@@ -18,17 +17,18 @@ from resources.clouds.bucket import AT_ONCE, Bucket, Passing, Refused, Unauthent
 from resources.connectors.source import Entry, SourceAddress, fault, options_of
 
 PATIENCE = 20.0
-"""Seconds of pauses after which a request that a busy server refuses is given up."""
+"""Seconds of pauses in total after which a request to a busy server is given up."""
 
 
 def connect(address: SourceAddress) -> BucketSource:
     """Return the source of an address.
 
-    Options: `anonymous` (true for a public bucket), `endpoint` (another server that speaks the same), `region` of S3,
-    `account` of Azure."""
+    Options: `anonymous` (true for a public bucket), `endpoint` (another server with the same protocol), `region` of S3,
+    `account` of Azure.
+    """
     parts = urlsplit(address.url)
     if not parts.netloc:
-        raise SettingsError(f"source {address.name!r}: no bucket in its path; write {parts.scheme}://BUCKET/PREFIX")
+        raise SettingsError(f"source {address.name!r}: its path has no bucket; write {parts.scheme}://BUCKET/PREFIX")
     options = options_of(address, **dict.fromkeys(OPTIONS[parts.scheme]), anonymous="false")
     given: dict[str, Any] = {**options, "anonymous": _is_anonymous(address, options)}
     try:
@@ -62,7 +62,7 @@ class BucketSource:
             raise _listing_error(self._address, error) from None
 
     def prepare(self, entries: Sequence[Entry]) -> None:
-        """Do nothing, since each object is a request of its own."""
+        """Do nothing, since each object needs a separate request."""
 
     def read(self, entry: Entry) -> Generator[bytes]:
         read, size = 0, entry.size or 0
@@ -90,14 +90,16 @@ class BucketSource:
         except Unauthenticated as error:
             raise _listing_error(self._address, error) from None
         except (Passing, Refused, Unusable, OSError) as error:
-            raise DocumentError(f"{entry.uri}: the bucket does not give it: {error}", "unreadable") from None
+            raise DocumentError(
+                f"{entry.uri}: the object cannot be read ({error}); the next run tries again", "unreadable"
+            ) from None
 
     def close(self) -> None:
         self._bucket.close()
 
 
 def _listing_error(address: SourceAddress, error: Exception) -> SourceError:
-    """Return the error of a listing, from an error of the bucket's client."""
+    """Return the error for a failed listing, from an error of the bucket's client."""
     if isinstance(error, Refused):
         told = f"Give credentials that may read it: {CREDENTIALS[urlsplit(address.url).scheme]}"
         return fault(address, error, told, credentials=True)
@@ -113,5 +115,5 @@ def _is_anonymous(address: SourceAddress, options: dict[str, str]) -> bool:
         raise SettingsError(f"source {name!r}: its option anonymous must be true or false")
     anonymous = options["anonymous"] == "true"
     if urlsplit(endpoint).scheme == "http" and not is_loopback(endpoint) and not anonymous:
-        raise SettingsError(f"source {name!r}: its endpoint is plain HTTP, and not on loopback; use https")
+        raise SettingsError(f"source {name!r}: its endpoint is plain HTTP to another machine; use https")
     return anonymous

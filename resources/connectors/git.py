@@ -1,6 +1,6 @@
-"""Files of a Git repository at a branch, tag or commit, by git itself: its credentials are those that git finds.
+"""Files of a Git repository at a branch, tag or commit, read by the program git with the credentials that git finds.
 
-Trees are fetched without blobs if the server can do that (`--filter=blob:none`), and blobs when they are read.
+Trees are fetched without blobs if the server supports it (`--filter=blob:none`), and blobs when they are read.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _SHALLOW = ("-q", "--depth=1", "--no-tags", "--filter=blob:none")
 _TOGETHER = ("-q", "--no-tags", "--no-write-fetch-head", "--filter=blob:none", "--stdin")
 _MOST_SECONDS = 3600
 _BLOB_SECONDS = 600
-"""Seconds in which the next piece of a file must come: git fetches missing blobs when they are read."""
+"""Most seconds to wait for the next piece of a file: git fetches missing blobs when they are read."""
 _MOST_MEMORY = 8 << 20
-"""Kilobytes of address space of git: it unpacks trees and deltas in memory, however large a server made them."""
+"""Most kilobytes of address space of git: it unpacks trees and deltas in memory, and a server may send huge ones."""
 _MOST_FILE = 64 << 20
-"""Half kilobytes of a file that git writes (32 GB): a server may send more than it was asked for."""
+"""Most half kilobytes of a file that git writes (32 GB): a server may send more than requested."""
 _LIMITED = f'ulimit -v {_MOST_MEMORY} 2>/dev/null; ulimit -f {_MOST_FILE} 2>/dev/null; exec git "$@"'
 _LONGEST_LINE = 1 << 16
 _GRACE = 5.0
-"""Seconds to wait for the rest of git's error output. A process that git left behind, such as a kept ssh connection,
-may hold the pipe open."""
+"""Seconds to wait for the rest of git's error output. A process that git left behind, such as a shared ssh connection,
+may keep the pipe open."""
 _TAIL = 4096
-"""Bytes of git's error output that are kept, the last ones, since a server may add to it without end."""
+"""Last bytes of git's error output that are kept, since a server may extend it without end."""
 _MOST_PACKS = 50
 _LISTED = "refs/pincite/listed"
 _REF = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./@-]*")
@@ -62,9 +62,11 @@ def connect(address: SourceAddress) -> GitSource:
     Options: `ref` (a branch, tag or full commit id; HEAD), `path` (a folder in it; all)."""
     options = options_of(address, ref="HEAD", path=None)
     if not _REF.fullmatch(options["ref"]) or ".." in options["ref"]:
-        raise SettingsError(f"source {address.name!r}: ref is not the name of a branch or tag, or a commit")
+        raise SettingsError(f"source {address.name!r}: its option ref is not a branch, tag or commit id; correct it")
     if shutil.which("git") is None:
-        raise SourceError(f"source {address.name!r}: git is not installed: apt-get install git, or its like")
+        raise SourceError(
+            f"source {address.name!r}: git is not installed; install it, for example with apt-get install git"
+        )
     return GitSource(address, options["ref"], options["path"].strip("/"))
 
 
@@ -106,7 +108,7 @@ class GitSource:
             raise self._fault(told, f"see that it is reachable, has {self._ref}, and that git may read it")
 
     def _make(self) -> None:
-        """Make the repository that objects are fetched to. Start afresh if many fetches have left unused objects."""
+        """Create the repository for fetched objects. Create a new one if many fetches have left unused objects."""
         packs = self._place / "objects" / "pack"
         if packs.is_dir() and sum(file.suffix == ".pack" for file in packs.iterdir()) > _MOST_PACKS:
             shutil.rmtree(self._place)
@@ -125,14 +127,17 @@ class GitSource:
     # ------------------------------------------------------------ reading
 
     def prepare(self, entries: Sequence[Entry]) -> None:
-        """Fetch the blobs together. A blob that cannot be had is reported when it is read."""
+        """Fetch the blobs together. A missing blob is reported when it is read."""
         names = "".join(f"{entry.revision}\n" for entry in entries if _OBJECT.fullmatch(entry.revision))
         if names:
             self._run("fetch", *_TOGETHER, "origin", given=names)
 
     def read(self, entry: Entry) -> Generator[bytes]:
         if entry.uri in self._links:
-            raise DocumentError(f"{entry.uri}: a symbolic link, which is not followed; name its file", "unsupported")
+            raise DocumentError(
+                f"{entry.uri}: the entry is a symbolic link, which is not followed; add its target to the source",
+                "unsupported",
+            )
         run = self._blob(entry)
         left = self._size(run, entry)
         first, whole = True, False
@@ -141,11 +146,12 @@ class GitSource:
                 with run.time_limit(_BLOB_SECONDS):
                     piece = run.stdout.read(min(left, _PIECE))
                 if not piece:
-                    raise DocumentError(f"{entry.uri}: git ended before its end", "unreadable")
+                    raise DocumentError(
+                        f"{entry.uri}: git ended before the end of the file; the next run tries again", "unreadable"
+                    )
                 if first and piece.startswith(_POINTER):
                     raise DocumentError(
-                        f"{entry.uri}: a pointer of Git LFS, and its file is kept elsewhere: index a checkout that "
-                        "`git lfs pull` was run in",
+                        f"{entry.uri}: the file is a pointer of Git LFS; index a checkout after `git lfs pull`",
                         "unsupported",
                     )
                 first, left = False, left - len(piece)
@@ -163,7 +169,9 @@ class GitSource:
             self._blobs.say(entry.revision.encode() + b"\n")
         except OSError:
             self.close()
-            raise DocumentError(f"{entry.uri}: git ended before it gave it", "unreadable") from None
+            raise DocumentError(
+                f"{entry.uri}: git ended without sending the file; the next run tries again", "unreadable"
+            ) from None
         return self._blobs
 
     def _size(self, run: _GitProcess, entry: Entry) -> int:
@@ -171,7 +179,9 @@ class GitSource:
             said = run.stdout.readline(200).split()
         if len(said) != 3 or said[1] != b"blob":
             self.close()
-            raise DocumentError(f"{entry.uri}: the repository does not give it; the next run asks again", "unreadable")
+            raise DocumentError(
+                f"{entry.uri}: the repository does not have the file; the next run tries again", "unreadable"
+            )
         return int(said[2])
 
     def close(self) -> None:
@@ -208,7 +218,7 @@ class GitSource:
 
 
 class _GitProcess:
-    """A process of git. It is ended with all processes that it started. Only the end of its error output is kept."""
+    """A git process. It is ended together with all its child processes. Only the end of its error output is kept."""
 
     def __init__(self, command: Sequence[str], place: Path, environment: Mapping[str, str]) -> None:
         self._process = subprocess.Popen(
@@ -246,7 +256,7 @@ class _GitProcess:
 
     @contextmanager
     def time_limit(self, seconds: float) -> Iterator[None]:
-        """End the process if the body takes longer."""
+        """End the process if the code in this context takes longer."""
         timer = threading.Timer(seconds, self._overdue)
         timer.daemon = True
         timer.start()
@@ -260,7 +270,7 @@ class _GitProcess:
         self._kill()
 
     def wait(self) -> tuple[bool, str]:
-        """Wait for the end. Return whether it failed, and its error output."""
+        """Wait for the end of the process. Return whether it failed, and its error output."""
         with suppress(OSError):
             self._stdin.close()
         while self.stdout.read(_PIECE):

@@ -1,7 +1,7 @@
-"""The location of a source, in a form in which two sources can be compared: a server, and a path on it.
+"""The location of a source in a comparable form: a server and a path on it.
 
-Two addresses of one place give one location, as far as the addresses show it: the case of a host, a default port,
-percent signs, a user and a slash at the end make no difference. Two names of one server are not known to be one.
+Different addresses of one place give the same location: the case of a host, a default port, percent escapes, a user and
+a final slash are ignored. Two names of one server count as two servers.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _BUCKETS: Mapping[str, tuple[str, tuple[str, ...], str]] = {
     "gs": ("storage.googleapis.com", ("STORAGE_EMULATOR_HOST",), ".googleapis.com"),
     "az": ("blob.core.windows.net", (), ""),
 }
-"""For each scheme: the default server, the variables that name another, and the ending of that server's names."""
+"""For each scheme: the default server, the environment variables for another server, and the ending of its name."""
 _MAIL_PORTS = {"imap": 143, "imaps": 993}
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A place that holds everything `below` its path, except places below the paths `without`."""
+    """A place that contains everything `below` its path, except places below the paths `without`."""
 
     server: tuple[str, ...]
     path: tuple[str, ...] = ()
@@ -38,16 +38,15 @@ class Location:
     below: bool = True
     without: tuple[tuple[str, ...], ...] = ()
     folded: bool = False
-    """True if paths are compared without regard to case, since servers of that kind may do so."""
+    """True if paths are compared regardless of case, since such servers may do so."""
 
     def same(self, other: Location) -> bool:
-        """Return whether both are one place. Two versions that are both named are two places."""
+        """Say whether both are the same place. Two different named versions are two places."""
         versions = self.version == other.version or not (self.version and other.version)
         return versions and (self.server, self.path) == (other.server, other.path)
 
     def name_of(self, other: Location) -> str | None:
-        """Return the name that a place below this one has among the names of this one's files, or None if it is not
-        below it."""
+        """Return the name of another place relative to this one, or None if it is not below this one."""
         depth = len(self.path)
         if not self.below or self.server != other.server or len(other.path) <= depth:
             return None
@@ -61,7 +60,7 @@ class Location:
 
 
 def location_of(source: SourceSettings) -> Location:
-    """Return the location of a source. An address that no connector can read is a place of its own."""
+    """Return the location of a source. If no connector can read the address, it is compared as a whole."""
     scheme = source.scheme
     if not scheme:
         return of_folder(source.path)
@@ -73,7 +72,7 @@ def location_of(source: SourceSettings) -> Location:
 
 
 def of_folder(path: str | Path) -> Location:
-    """Return the location of a folder, with its links followed."""
+    """Return the location of a folder, with links followed."""
     return Location(FILES, Path(os.path.realpath(path)).parts)
 
 
@@ -111,7 +110,7 @@ def _plain(path: str) -> tuple[str, ...]:
 
 
 def folded_name(text: str) -> str:
-    """Return a name in the form in which names are compared if case makes no difference."""
+    """Return a name in a form for comparison regardless of case."""
     return unicodedata.normalize("NFC", text).casefold()
 
 

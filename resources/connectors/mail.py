@@ -1,8 +1,8 @@
 """Mail of an IMAP server as a source: each mail, and each attachment of a known format, is a document.
 
-A mail never changes, so its structure is asked for once and kept in a file; a listing asks only which mails exist. A
-document's name is made of the mail's date, its subject and a hash of its head, which stay when a server renumbers its
-mails. Nothing is marked as read.
+A mail never changes, so its structure is requested once and kept in a file; a listing only requests the existing mails.
+A document's name is made of the mail's date, its subject and a hash of its headers, which are the same after a server
+renumbers its mails. No mail is marked as read.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from resources.postgres.statements import statements
 HEADERS = "BODY.PEEK[HEADER.FIELDS (DATE SUBJECT MESSAGE-ID)]<0.4096>"
 NAMED = "BODY[HEADER.FIELDS (DATE SUBJECT MESSAGE-ID)]<0>"
 _MOST_HEADERS = 4096
-"""Most bytes of headers that are asked for and read; a server may send more."""
+"""Most bytes of headers that are requested and read; a server may send more."""
 
 # ---------------------------------------------------------------- listed mails
 #
@@ -64,8 +64,8 @@ _MOST_HEADERS = 4096
 
 
 def mail_name(headers: bytes) -> str:
-    """Name a mail by its date, its subject, and a hash of them and its Message-ID. The name stays the same for as long
-    as the mail does, on any server."""
+    """Return a name for a mail from its date, its subject, and a hash of these and its Message-ID. It is the same on
+    any server."""
     found = HeaderParser().parsestr(headers[:_MOST_HEADERS].decode("utf-8", "replace"))
     try:
         sent = parsedate_to_datetime(str(found["Date"])).date().isoformat()
@@ -76,14 +76,14 @@ def mail_name(headers: bytes) -> str:
 
 
 UNTOLD = "?"
-"""Ending of the revision of a mail that the server did not describe: the next listing asks for it again."""
+"""Ending of the revision of a mail that the server could not describe: the next listing requests it again."""
 _FEW = 40
 _SMALL = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class MailRow:
-    """A document and the way to fetch it; `octets` is about the number of bytes that are sent for it."""
+    """A document and the way to fetch it; `octets` is the approximate number of bytes sent for it."""
 
     uri: str
     folder: bytes
@@ -98,19 +98,19 @@ class MailRow:
 
     @property
     def small(self) -> bool:
-        """Return whether the document may be fetched together with others."""
+        """Say whether the document may be fetched together with others."""
         return self.octets <= _SMALL and len(self.pieces) <= _FEW
 
 
 class KnownMails:
-    """The documents of the mails that were listed, in a file. Use it in one thread at a time."""
+    """The documents of listed mails, stored in a file. Only one thread may use it at a time."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "mails.db"
         self._database = self._open_file()
 
     def _open_file(self) -> sqlite3.Connection:
-        """Open the file. Replace a damaged one by an empty one, so that all mails are asked for again. Raise
+        """Open the file. A damaged file is replaced by an empty one, so that all mails are requested again. Raise
         sqlite3.OperationalError."""
         try:
             return self._connect()
@@ -127,7 +127,7 @@ class KnownMails:
         return database
 
     def keep(self, folders: Collection[bytes]) -> None:
-        """Forget all other folders."""
+        """Delete the rows of all folders except these."""
         for folder, _ in self._database.execute(_sql("folders")).fetchall():
             if folder not in folders:
                 self._forget_folder(folder)
@@ -156,7 +156,8 @@ class KnownMails:
             self._database.executemany(_sql("forget_mail"), [(folder, uid) for uid in uids])
 
     def add(self, folder: Folder, validity: int, mails: Mapping[int, Message]) -> None:
-        """Keep the server's descriptions of mails. A mail without a description gets one that is asked for again."""
+        """Store the server's descriptions of mails. A mail without a description is requested again by the next
+        listing."""
         with self._database:
             for uid, message in sorted(mails.items()):
                 self._database.executemany(_sql("add_document"), self._rows(folder, validity, uid, message))
@@ -170,7 +171,7 @@ class KnownMails:
             yield _uri(mail, document), folder.raw, uid, revision, exact, pieces, document.encoding, document.octets
 
     def _name(self, folder: Folder, uid: int, message: Message) -> str:
-        """Return the name of the mail's file, without its ending, which is also the folder of its attachments."""
+        """Return the name of the mail's file without its ending; it is also the folder of the mail's attachments."""
         heads = [value for key, value in message.items() if key.startswith("BODY[HEADER.FIELDS")]
         own = mail_name(heads[0]) if heads and isinstance(heads[0], bytes) else f"mail {uid}"
         name = "/".join([*(clean_name(part) or "_" for part in folder.parts), own])
@@ -185,7 +186,7 @@ class KnownMails:
         return self._database.execute(_sql("taken"), asked).fetchone() is not None
 
     def row(self, entry: Entry) -> MailRow | None:
-        """Return the row that tells how to fetch an entry in its revision, or None if it is unknown."""
+        """Return the row with the data to fetch an entry in its revision, or None if it is unknown."""
         found = self._database.execute(_sql("document"), (entry.uri, entry.revision)).fetchone()
         if found is None:
             return None
@@ -217,7 +218,8 @@ _PIECE = 1 << 20
 _TOGETHER = 4 << 20
 """Most bytes of one fetch of several documents, to bound memory."""
 _FAILING = 3
-"""Mails in a row at which the server fails before a listing is given up: the fault is then not in the mails."""
+"""Number of consecutive mails at which a server may fail until a listing is given up: the fault is then not in the
+mails."""
 _PLAIN = ("RFC822.SIZE", HEADERS)
 _ALL = (*_PLAIN, "BODYSTRUCTURE")
 _LAST_UID = 1 << 32
@@ -225,22 +227,23 @@ _PORTS = {"imap": 143, "imaps": 993}
 _PASSWORD = "IMAP_PASSWORD"
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 _NOT_BELOW = frozenset({"\\junk", "\\trash", "\\all", "\\flagged"})
-"""Special uses (RFC 6154) of folders that "all folders" leaves out: unwanted mails, and views of other folders."""
+"""Special uses (RFC 6154) of folders that "all folders" excludes: junk, trash, and views of other folders."""
 _NO_MAILS = frozenset({"\\noselect", "\\nonexistent"})
 
 
 def connect(address: SourceAddress) -> MailSource:
     """Return the source of an address.
 
-    Options: `below` (true: with the folders below, or all folders if the address names none), `without` (folders that
-    are left out, between commas), `since` (YYYY-MM-DD), `auth` (password, or xoauth2 for a token), `password_env` (the
-    environment variable that has it)."""
+    Options: `below` (true: include subfolders, or all folders if the address names no folder), `without` (excluded
+    folders, separated by commas), `since` (YYYY-MM-DD), `auth` (password, or xoauth2 for a token), `password_env` (the
+    environment variable with the password).
+    """
     options = options_of(address, below="false", without=None, since=None, auth="password", password_env=None)
     parts = urlsplit(address.url)
     try:
         port = parts.port or _PORTS[parts.scheme]
     except ValueError:
-        raise SettingsError(f"source {address.name!r}: the port in its path is no number") from None
+        raise SettingsError(f"source {address.name!r}: the port in its path is not a number; correct it") from None
     if not parts.hostname or not parts.username:
         raise SettingsError(f"source {address.name!r}: write its path as {parts.scheme}://USER@HOST/FOLDER")
     if options["below"] not in ("true", "false"):
@@ -268,8 +271,8 @@ def _unkept(address: SourceAddress, error: Exception) -> SourceError:
 
 
 def _secret(name: str, variable: str) -> str:
-    """Return the password from the environment. Errors do not repeat the variable's name if a user chose it, since it
-    may be the password itself."""
+    """Return the password from the environment. Errors do not repeat a variable's name from the settings, since a user
+    may have written the password there."""
     if variable and not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", variable):
         raise SettingsError(f"source {name!r}: its option password_env must be the name of an environment variable")
     secret = os.environ.get(variable or _PASSWORD, "").strip("\r\n")
@@ -278,18 +281,21 @@ def _secret(name: str, variable: str) -> str:
         told = f"the environment variable {which} is not set; put the password there, or an app's password or token"
         raise SourceError(f"source {name!r}: {told}", "credentials")
     if not secret.isprintable():
-        raise SourceError(f"source {name!r}: the password in the environment has control characters", "credentials")
+        raise SourceError(
+            f"source {name!r}: the password in the environment has control characters; set it without them",
+            "credentials",
+        )
     return secret
 
 
 def _since_criterion(name: str, text: str) -> str:
-    """Return a criterion of a search for mails since a day, in English in any locale, or "" without a day."""
+    """Return the search criterion for mails since a day, in English in any locale, or "" without a day."""
     if not text:
         return ""
     try:
         day = date.fromisoformat(text)
     except ValueError:
-        raise SettingsError(f"source {name!r}: its option since must be a day, as YYYY-MM-DD") from None
+        raise SettingsError(f"source {name!r}: its option since must be a day in the form YYYY-MM-DD") from None
     return f"SINCE {day.day:02}-{_MONTHS[day.month - 1]}-{day.year}"
 
 
@@ -350,7 +356,7 @@ class MailSource:
             after = last
 
     def _uids(self, folder: Folder, there: int) -> list[int]:
-        """Return the mails that are not marked as deleted. Raise MailUnreached if the server does not list all."""
+        """Return the mails that are not marked as deleted. Raise MailUnreached if the server's list is incomplete."""
         found = self._client.search(folder, "ALL")
         if len(found) < there - self._client.count_expunged():
             raise MailUnreached(f"it tells {len(found)} of {plural(there, 'mail')} in {'/'.join(folder.parts)}")
@@ -360,10 +366,11 @@ class MailSource:
         return [uid for uid in found if uid not in deleted]
 
     def _fetch_structures(self, folder: Folder, uids: Sequence[int]) -> dict[int, Message]:
-        """Return the structure of each mail.
+        """Return the structure of each mail; it is empty for a mail at which the server fails.
 
-        It is empty for a mail at which the server fails. A mail that was deleted meanwhile is left out. Raise
-        MailUnreached if the server fails at several mails in a row, since the cause is then not in the mails."""
+        A mail that was deleted in the meantime is left out. Raise MailUnreached if the server fails at several
+        consecutive mails, since the cause is then not in the mails.
+        """
         found, failing = dict[int, Message](), 0
         with suppress(Declined, Unanswered, Overlong):
             found = self._client.fetch(folder, uids, _ALL)
@@ -380,7 +387,7 @@ class MailSource:
         return found
 
     def _alone(self, folder: Folder, uid: int) -> dict[int, Message]:
-        """Return the description of one mail, without its structure if that is too long or cannot be understood."""
+        """Return the description of one mail, without a structure that is too long or cannot be understood."""
         with suppress(Overlong):
             if found := self._client.fetch(folder, [uid], _ALL):
                 return found
@@ -389,7 +396,7 @@ class MailSource:
     # ------------------------------------------------------------ reading
 
     def prepare(self, entries: Sequence[Entry]) -> None:
-        """Fetch small documents with the same sections together. A failed one is reported when it is read."""
+        """Fetch small documents with the same sections together. A failure is reported when the document is read."""
         self._ready.clear()
         rows = [row for entry in entries if (row := self._known.row(entry)) and row.small]
         for (folder, sections), alike in groupby(sorted(rows, key=_alike), key=_alike):
@@ -419,7 +426,9 @@ class MailSource:
     def read(self, entry: Entry) -> Generator[bytes]:
         row = self._known.row(entry)
         if row is None:
-            raise DocumentError(f"{entry.uri}: it is not there as it was listed", "changed")
+            raise DocumentError(
+                f"{entry.uri}: the mail has changed since the listing; the next run reads it again", "changed"
+            )
         file = self._ready.pop(entry.uri, None)
         if file is None:
             yield from decoded(self._stream(row), row.encoding)
@@ -438,7 +447,9 @@ class MailSource:
             while more:
                 found = self._piece(row, piece.name, at)
                 if len(found) > _PIECE:
-                    raise DocumentError(f"{row.uri}: the server gives more than was asked for", "unreadable")
+                    raise DocumentError(
+                        f"{row.uri}: the server sends more than was requested; the next run tries again", "unreadable"
+                    )
                 yield found
                 at, more = at + len(found), len(found) == _PIECE
 
@@ -449,9 +460,11 @@ class MailSource:
         except LoginRefused as error:
             raise self._fault(str(error), True) from None
         except MailUnreached as error:
-            raise DocumentError(f"{row.uri}: the server does not give it: {error}", "unreadable") from None
+            raise DocumentError(f"{row.uri}: the server does not send the mail: {error}", "unreadable") from None
         if row.uid not in found:
-            raise DocumentError(f"{row.uri}: it went away after it was listed", "changed")
+            raise DocumentError(
+                f"{row.uri}: the mail was deleted after the listing; the next run leaves it out", "changed"
+            )
         return _section(found[row.uid], name, f"<{at}>") or b""
 
     def close(self) -> None:
@@ -470,7 +483,7 @@ def _alike(row: MailRow) -> tuple[bytes, tuple[str, ...]]:
 
 
 def _batches(rows: Iterable[MailRow]) -> Iterator[list[MailRow]]:
-    """Yield batches of rows, each small enough to be fetched together."""
+    """Yield batches of rows that are small enough to be fetched together."""
     batch: list[MailRow] = []
     for row in rows:
         if batch and (len(batch) == _PAGE or sum(item.octets for item in batch) + row.octets > _TOGETHER):
@@ -482,7 +495,7 @@ def _batches(rows: Iterable[MailRow]) -> Iterator[list[MailRow]]:
 
 
 def _section(message: Message, name: str, origin: str = "") -> bytes | None:
-    """Return a section of a mail, b"" if the server has nothing in it, or None if it does not answer for it."""
+    """Return a section of a mail, b"" if the server has no content for it, or None if the server does not answer."""
     for key in (f"BODY[{name}]{origin}", f"BODY[{name}]"):
         if key in message:
             found = message[key]

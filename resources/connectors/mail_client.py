@@ -23,16 +23,16 @@ from typing import Any
 
 
 Piece = bytes | tuple[bytes, bytes] | None
-"""A part of an answer as imaplib returns it: a line, or the part of a line before a literal, with the literal."""
+"""A part of an answer from imaplib: a line, or the part of a line before a literal, with the literal."""
 Message = dict[str, Any]
-"""The values of a mail, by the items that were asked for, such as `UID` or `BODY[1]<0>`."""
+"""The values of a mail, by the requested items, such as `UID` or `BODY[1]<0>`."""
 MOST_VALUES = 20_000
 DEEPEST = 64
-"""Most levels of lists within lists, since a server may nest them without end."""
+"""Most levels of nested lists, since a server may nest them without end."""
 _TOKEN = re.compile(
     rb'[ \r\n\t]*+(?:([()])|"((?:[^"\\]|\\.)*+)("?+)|([^()\s"\[]*+(?:\[[^\]]*+\]?+[^()\s"\[]*+)?+))', re.DOTALL
 )
-"""A bracket; a string with its closing quote; or an atom, such as `BODY[HEADER.FIELDS (DATE)]<0>`."""
+"""Pattern of a bracket, a string with its closing quote, or an atom, such as `BODY[HEADER.FIELDS (DATE)]<0>`."""
 LARGEST = (1 << 32) - 1
 """The largest number that the protocol allows for mails, folders and their validity."""
 _MOST_DIGITS = 18
@@ -42,8 +42,8 @@ _SHIFTED = re.compile(r"&([A-Za-z0-9+,]*+)-")
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder. `raw` is its name to the server, `parts` its name to people. `marks` such as `\\junk` are in lower
-    case."""
+    """A mail folder. `raw` is its name for the server, `parts` its name for people. `marks` such as `\\junk` are in
+    lower case."""
 
     raw: bytes
     parts: tuple[str, ...]
@@ -51,14 +51,14 @@ class Folder:
 
     @property
     def quoted_name(self) -> Any:
-        """Return the name in the form in which imaplib sends it; it takes bytes as well as text. Raise ValueError."""
+        """The name in the form that imaplib sends, which may be bytes as well as text. Raises ValueError."""
         if any(sign in self.raw for sign in b"\r\n\0"):
             raise ValueError("the name of a folder has control characters")
         return b'"' + self.raw.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'
 
 
 def groups(data: Iterable[Piece]) -> Iterator[list[Piece]]:
-    """Yield the pieces of each answer, which ends with the line that no literal follows."""
+    """Yield the pieces of each answer; an answer ends with the line after which no literal follows."""
     group: list[Piece] = []
     for piece in data:
         if piece is None:
@@ -91,7 +91,7 @@ def values(group: Iterable[Piece]) -> list[Any]:
 
 
 def _tokens(piece: Piece) -> Iterator[tuple[bytes, bytes | None]]:
-    """Yield brackets, and values with b"" in place of a bracket."""
+    """Yield brackets, and values, for which the bracket is b""."""
     text, literal = (piece[0][: piece[0].rindex(b"{")], piece[1]) if isinstance(piece, tuple) else (piece or b"", None)
     at = 0
     while at < len(text):
@@ -139,7 +139,7 @@ def folder_of(group: Sequence[Piece]) -> Folder:
 
 
 def folder_name(raw: bytes) -> str:
-    """Return a name from the modified UTF-7 of IMAP (RFC 3501, 5.1.3), or from UTF-8, which some servers use."""
+    """Decode a name from the modified UTF-7 of IMAP (RFC 3501, 5.1.3), or from UTF-8, which some servers use."""
     if not raw.isascii():
         return raw.decode("utf-8", "replace")
     return _SHIFTED.sub(lambda found: _decode_shifted(found[1]) if found[1] else "&", raw.decode("ascii"))
@@ -158,18 +158,18 @@ def _decode_shifted(text: str) -> str:
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 SILENCE = 60.0
-"""Seconds that the server may send nothing before the session is ended."""
+"""Seconds without data from the server after which the session is ended."""
 SECONDS = 600.0
-"""Seconds that one command may take, so that a slow server cannot hold up a run forever."""
+"""Most seconds of one command, so that a slow server cannot delay a run forever."""
 MOST_BYTES = 32 << 20
-"""Bytes of one answer, to bound memory. A fetch of known size has its own limit."""
+"""Most bytes of one answer, to bound memory. A fetch of known size has a separate limit."""
 MOST_LINES = 200_000
-"""Lines of one answer: each is held as an object of some hundred bytes, however short it is."""
+"""Most lines of one answer: each is an object of about a hundred bytes, however short the line is."""
 _CONNECTING = 10.0
 _LONGEST_TOLD = 300
 _MOST_LOOKED_AT = 10_000
 _RECOGNISED = 6
-"""Letters of a password that are enough to treat a text as repeating it."""
+"""Number of a password's letters in a text that count as a repetition of the password."""
 _OAUTH = "XOAUTH2"
 _OF_FOLDER = ("UIDVALIDITY", "EXISTS")
 
@@ -187,11 +187,11 @@ class Declined(MailUnreached):
 
 
 class Unanswered(MailUnreached):
-    """The session ended before an answer that can be understood."""
+    """The session ended before a valid answer."""
 
 
 class Overlong(MailUnreached):
-    """The answer is longer than allowed."""
+    """The answer is longer than the limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,7 @@ class Account:
 
 
 class MailClient:
-    """A client that connects on the first command, and again after a fault. Use it in one thread at a time."""
+    """A client that connects with the first command, and again after a fault. Only one thread may use it at a time."""
 
     def __init__(self, account: Account) -> None:
         self._account = account
@@ -216,14 +216,14 @@ class MailClient:
         self._validity: dict[bytes, int] = {}
 
     def folders(self) -> list[Folder]:
-        """Return all folders of the account. Raise MailUnreached, like all other methods."""
+        """Return all folders of the account. Raise MailUnreached, as all other methods may."""
         with self._connection() as wire:
             status, data = wire.list()
             self._require(status, data)
             return [folder_of(group) for group in groups(data)]
 
     def examine(self, folder: Folder) -> tuple[int, int]:
-        """Return (UIDVALIDITY, number of mails), and make the folder the one that later commands ask."""
+        """Select a folder for later commands, and return (UIDVALIDITY, number of mails)."""
         self._examined = b""
         with self._connection() as wire:
             status, data = wire.select(folder.quoted_name, readonly=True)
@@ -254,7 +254,7 @@ class MailClient:
         return self._wire.count_expunged() if self._wire else 0
 
     def fetch(self, folder: Folder, uids: Sequence[int], items: Iterable[str], most: int = 0) -> dict[int, Message]:
-        """Return the server's values of mails of the folder, by UID. A mail that does not exist is left out."""
+        """Return the values of mails in the folder, by UID. A mail that does not exist is left out."""
         self._select(folder)
         with self._connection(most) as wire:
             status, data = wire.uid("FETCH", ",".join(map(str, uids)), f"(UID {' '.join(items)})")
@@ -282,7 +282,7 @@ class MailClient:
 
     @contextmanager
     def _connection(self, most: int = 0) -> Iterator[_Wire]:
-        """Yield the connection. End the session after an answer that is not understood, since more of it may follow."""
+        """Yield the connection. End the session after an answer that is not understood, since more of it may arrive."""
         try:
             self._wire = self._wire or self._connect()
             self._wire.most = most or MOST_BYTES
@@ -312,7 +312,8 @@ class MailClient:
         return wire
 
     def _sign_in(self, wire: _Wire) -> None:
-        """Sign in by a method that the server offers now. Its offer from before TLS may come from an attacker."""
+        """Sign in by a method that the server offers after TLS has begun. An offer from before TLS may come from an
+        attacker."""
         status, offered = wire.capability()
         self._require(status, offered)
         account = self._account
@@ -341,7 +342,7 @@ class MailClient:
             raise Declined(self._safe_text(data[-1] if data else status))
 
     def _safe_text(self, said: object) -> str:
-        """Return a message on one line, without text that may repeat the password, as some servers do."""
+        """Return a server's message on one line, unless it may repeat the password, as some servers do."""
         text = said[:_MOST_LOOKED_AT].decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
         text = text[:_MOST_LOOKED_AT]
         encoded = base64.b64encode(self._response()).decode()
@@ -352,12 +353,12 @@ class MailClient:
 
 
 def _letters(text: str) -> str:
-    """Return the letters and digits of a text, so that a password is recognised in any quoting."""
+    """Return the letters and digits of a text, so that a password is recognised in any notation."""
     return "".join(filter(str.isalnum, text)).casefold()
 
 
 class _Wire(imaplib.IMAP4):
-    """The connection. Its answers are bounded: `most` in bytes, SILENCE and SECONDS in time."""
+    """The connection. Its answers are bounded: by `most` in bytes, and by SILENCE and SECONDS in time."""
 
     def __init__(self, host: str, port: int, context: ssl.SSLContext | None, tls: bool) -> None:
         self.most, self._left, self._ends = MOST_BYTES, MOST_BYTES, time.monotonic() + SECONDS
@@ -366,7 +367,7 @@ class _Wire(imaplib.IMAP4):
         super().__init__(host, port)
 
     def secure(self, context: ssl.SSLContext) -> None:
-        """Start TLS by STARTTLS. Raise MailUnreached if the server does not, or has sent unprotected data."""
+        """Start TLS by STARTTLS. Raise MailUnreached if the server does not start TLS, or has sent unprotected data."""
         status, _ = self.xatom("STARTTLS")
         if status != "OK" or self._held:
             raise MailUnreached("it does not go on by TLS (STARTTLS)")
@@ -385,7 +386,7 @@ class _Wire(imaplib.IMAP4):
             self.sock = self._context.wrap_socket(self.sock, server_hostname=host)
 
     def send(self, data: bytes) -> None:  # type: ignore[override]
-        """Send a command, whose answer has limits of its own. Forget unsolicited data from before it, since a session
+        """Send a command, whose answer has separate limits. Discard unsolicited data from before it, since a session
         lasts for thousands of commands."""
         self._left, self._lines, self._ends = self.most, 0, time.monotonic() + SECONDS
         self._expunged = self.count_expunged()

@@ -1,9 +1,8 @@
-"""Pages of a site below an address as a source, found by their links or by its sitemap.
+"""The pages of a web site below an address as a source, found by links or by a sitemap. robots.txt is obeyed, no
+request goes to another host, and redirects are followed only within the site.
 
-robots.txt is obeyed, nothing is asked of another host, and redirects are followed within the site alone.
-
-A page that cannot be fetched keeps its place in the listing, with the links that it last had. It fails as a document,
-and nothing counts as gone because of it.
+A page that cannot be fetched stays in the listing with its earlier links. It fails as a document, so no page counts as
+deleted because of a fault.
 """
 
 from __future__ import annotations
@@ -56,12 +55,12 @@ _ENDINGS = {
     "text/markdown": (".md", ".markdown"),
     "text/plain": (".txt", ".text", ".md", ".rst", ".org", ".log", ".csv"),
 }
-"""Endings of names by media type. The first is added to a name that has none of them."""
+"""Endings of names by media type. The first is added to a name without one of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The pages of a source: those on one site whose path begins with `prefix`."""
+    """The pages of a source: those of one site whose path begins with `prefix`."""
 
     start: str
     site: tuple[str, str, int]
@@ -89,7 +88,7 @@ class Scope:
 
 
 def document_name(scope: Scope, url: str, media_type: str) -> str:
-    """Name a page's document: its path below the source's, with an ending for its media type."""
+    """Return the name of a page's document: its path relative to the source, with the ending of its media type."""
     parts = urlsplit(url)
     path = unquote(parts.path)[len(scope.prefix) :] if parts.path.startswith(scope.prefix) else ""
     if not path or path.endswith("/"):
@@ -106,8 +105,7 @@ def _media_type(headers: Mapping[str, str]) -> str:
 
 
 def links_of(body: bytes, url: str, scope: Scope, most: int) -> tuple[str, ...]:
-    """Return the addresses below the source's that an HTML page links to, each once and in order, at most `most` of
-    them."""
+    """Return the addresses within the source to which an HTML page links, each once, in order, and at most `most`."""
     text = body.decode("utf-8", "replace")
     found: dict[str, None] = {}
     for match in _LINK.finditer(text):
@@ -124,8 +122,8 @@ def links_of(body: bytes, url: str, scope: Scope, most: int) -> tuple[str, ...]:
 
 
 def sitemap_urls(body: bytes, scope: Scope, most: int) -> tuple[list[str], list[str]]:
-    """Return the pages of the source, and further sitemaps of its site, that a sitemap names (sitemaps.org, 0.9): at
-    most `most` of each. Raise ValueError if it cannot be unpacked, or is too long."""
+    """Return the pages of the source, and further sitemaps of its site, from a sitemap (sitemaps.org, 0.9): at most
+    `most` of each. Raise ValueError if the sitemap cannot be unpacked, or is too long."""
     if body.startswith(_GZIP):
         body = _unpack(body)
     text = body.decode("utf-8", "replace")
@@ -137,7 +135,7 @@ def sitemap_urls(body: bytes, scope: Scope, most: int) -> tuple[list[str], list[
 
 
 def _unpack(body: bytes) -> bytes:
-    """Unpack a gzip file once: gzip data within it is not unpacked."""
+    """Unpack a gzip file once: gzip data within it stays packed."""
     unpacking = zlib.decompressobj(wbits=31)
     try:
         made = unpacking.decompress(body, _MOST_OF_A_SITEMAP)
@@ -156,30 +154,30 @@ def _unpack(body: bytes) -> bytes:
 
 
 NAME = "pincite"
-"""The user agent that robots.txt may name."""
+"""The user agent of pincite for rules in robots.txt."""
 SECONDS = 60.0
-"""Most seconds for one page with all its bytes, so that a slow server cannot hold up a listing."""
+"""Most seconds for one complete page, so that a slow server cannot delay a listing."""
 MOST_BYTES = 128 << 20
 _ATTEMPTS = 2
 _BUSY = frozenset({429, *range(500, 1000)})
-"""Statuses after which a page is asked for again: all that say that the server failed, whatever it calls that."""
+"""Statuses after which a page is requested again: all that report a server error, including non-standard ones."""
 _AT_ONCE = 4
 _ACCEPTED = "text/html,application/pdf,text/*;q=0.9,*/*;q=0.5"
 _PAGE_PIECE = 1 << 20
 _PAGE = 64
 _MOST_SITEMAPS = 100
 MOST_OF_ROBOTS = 512 << 10
-"""Most bytes of a robots.txt, since RFC 9309 asks for 500 KB at least. A longer file is refused: what follows might
+"""Most bytes of a robots.txt; RFC 9309 requires at least 500 KB. A longer file is refused, since the unread part might
 forbid pages."""
 MOST_LINKS = 10_000_000
-"""Most links between the pages of a site. They are kept in memory and on the disk, for when a page fails."""
+"""Most links between the pages of a site. They are kept in memory and on disk, in case a page fails later."""
 _DELAYED = 1
-"""Pages read at once if robots.txt asks for a delay."""
+"""Number of pages read at once if robots.txt asks for a delay."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page as it is known: `revision` is a hash of its bytes; `fault` says why it cannot be fetched now."""
+    """A page in its last known form: `revision` is a hash of its bytes; `fault` says why it cannot be fetched now."""
 
     url: str
     uri: str
@@ -192,17 +190,17 @@ class Page:
 
 
 def connect(address: SourceAddress) -> SiteSource:
-    """Connect to a site. Options: `most`, the number of pages after which a listing is given up (10000); `sitemap`, an
-    address of a sitemap that names the pages, to read in place of their links."""
+    """Connect to a site. Options: `most`, the largest number of pages in a listing (10000); `sitemap`, the address of a
+    sitemap, which is read instead of links."""
     options = options_of(address, most="10000", sitemap=None)
     if not options["most"].isdigit() or not int(options["most"]):
-        raise SettingsError(f"source {address.name!r}: its option most must be a number of pages")
+        raise SettingsError(f"source {address.name!r}: its option most must be a number of pages from 1")
     start = address.url.removeprefix("web+")
     if not urlsplit(start).hostname:
-        raise SettingsError(f"source {address.name!r}: no host in its path; write web+https://HOST/PATH/")
+        raise SettingsError(f"source {address.name!r}: its path has no host; write web+https://HOST/PATH/")
     scope = Scope.from_start(start)
     if options["sitemap"] and not scope.same_site(options["sitemap"]):
-        raise SettingsError(f"source {address.name!r}: its sitemap is on another host")
+        raise SettingsError(f"source {address.name!r}: its sitemap is on another host; name one on the same host")
     return SiteSource(address, scope, int(options["most"]), options["sitemap"])
 
 
@@ -252,7 +250,7 @@ class SiteSource:
         return self._fault(f"it has more than {self._most} pages", "raise its option most, or name less of it")
 
     def _entry_of(self, page: Page) -> Entry | None:
-        """Return the page as an entry; None if a redirect led to a page that is listed already."""
+        """Return the page as an entry, or None if a redirect led to a page that is already listed."""
         if page.url in self._now:
             return None
         uri = page.uri
@@ -263,7 +261,7 @@ class SiteSource:
         return Entry(uri, page.revision, page.size)
 
     def _new_addresses(self, urls: Iterable[str], seen: set[str]) -> list[str]:
-        """Return the addresses that are in scope and not met before; a slash at the end makes no difference."""
+        """Return the new addresses that are in scope; a final slash is ignored."""
         found = []
         for url in urls:
             if len(seen) > self._most:
@@ -282,7 +280,9 @@ class SiteSource:
             rules.parse((answer.body or b"").decode("utf-8", "replace").splitlines() if answer.status == 200 else [])
             min(float(rules.crawl_delay(NAME) or 0), 10.0)
         except (ValueError, OverflowError) as error:
-            raise self._fault(f"its robots.txt cannot be read: {error}", "mend it, or ask whoever keeps it") from None
+            raise self._fault(
+                f"its robots.txt cannot be read: {error}", "ask the owner of the site to correct it"
+            ) from None
         return rules
 
     def _ask(self, url: str, remedy: str, most: int = 0, packed: bool = False) -> HttpResponse:
@@ -316,8 +316,8 @@ class SiteSource:
         return found
 
     def _visit(self, url: str, known: dict[str, Page], delay: float) -> Page | None:
-        """Fetch a page. If it cannot be fetched, return it with its earlier links and the fault; None if it is gone or
-        outside the scope."""
+        """Fetch a page. If it cannot be fetched, return it with its earlier links and the fault. Return None if it is
+        deleted or outside the scope."""
         self._pause(delay)
         before = known.get(url)
         try:
@@ -343,17 +343,18 @@ class SiteSource:
         return Page(answer.url, uri, revision, len(answer.body), etag, modified, shared)
 
     def _pause(self, seconds: float) -> None:
-        """Keep this many seconds between two pages, whichever threads ask for them."""
+        """Wait until this many seconds have passed since the last page was requested by any thread."""
         if seconds:
             with self._lock:
                 time.sleep(max(0.0, self._next - time.monotonic()))
                 self._next = time.monotonic() + seconds
 
     def _get(self, url: str, before: Page | None = None, most: int = 0, packed: bool = False) -> HttpResponse:
-        """Fetch a page, unless it is still as it was `before`: at most `most` bytes (MOST_BYTES if 0). Its body is left
-        out if no parser reads its media type. An answer that leads to another site has the address there.
+        """Fetch a page if it has changed since `before`; at most `most` bytes (MOST_BYTES if 0).
 
-        Raise Unreached."""
+        The body is left out if no parser reads its media type. A redirect to another site is returned with the address
+        there. Raise Unreached.
+        """
         tags = {"If-None-Match": before.etag, "If-Modified-Since": before.modified} if before else {}
         headers = {name: value for name, value in tags.items() if value}
         try:
@@ -374,7 +375,7 @@ class SiteSource:
         return Page(url, uri, f"failing: {fault}", links=before.links if before else (), fault=fault)
 
     def _read_known(self) -> dict[str, Page]:
-        """Return the pages of the last complete listing; none if they cannot be read, so that every page is fetched
+        """Return the pages of the last complete listing, or no pages if they cannot be read; then every page is fetched
         again."""
         with suppress(OSError, ValueError, TypeError, KeyError):
             rows = json.loads(self._known_file.read_text(encoding="utf-8"))
@@ -385,12 +386,12 @@ class SiteSource:
     # ------------------------------------------------------------ reading
 
     def prepare(self, entries: Sequence[Entry]) -> None:
-        """Do nothing: changed pages were fetched during the listing."""
+        """Do nothing, since changed pages are fetched during the listing."""
 
     def read(self, entry: Entry) -> Generator[bytes]:
         page = self._now.get(self._urls.get(entry.uri, ""))
         if page is None or page.fault:
-            raise DocumentError(f"{entry.uri}: {page.fault if page else 'it is listed no more'}", "unreadable")
+            raise DocumentError(f"{entry.uri}: {page.fault if page else 'the page is no longer listed'}", "unreadable")
         body = self._bodies / entry.revision
         if not body.is_file():
             self._fetch(entry, page, body)
@@ -404,7 +405,9 @@ class SiteSource:
         except Unreached as error:
             raise DocumentError(f"{entry.uri}: {error}", "unreadable") from None
         if answer.status != 200 or answer.body is None or bytes_hash(answer.body) != entry.revision:
-            raise DocumentError(f"{entry.uri}: it changed after it was listed; the next run reads it again", "changed")
+            raise DocumentError(
+                f"{entry.uri}: the page changed after the listing; the next run reads it again", "changed"
+            )
         into.write_bytes(answer.body)
 
     def close(self) -> None:

@@ -1,8 +1,7 @@
-"""The protocol of a connector to a source, the limits that every connector is held to, and which connector reads each
-scheme of addresses.
+"""The protocol of connectors to sources, the limits on every connector, and the connector for each scheme of addresses.
 
-`tests/support/source_contract.py` tries the protocol on each connector. Connectors are built in, or come from installed
-packages by the entry-point group `pincite.sources`.
+`tests/support/source_contract.py` tests the protocol with each connector. Connectors are built in, or come from
+installed packages by the entry-point group `pincite.sources`.
 """
 
 from __future__ import annotations
@@ -28,17 +27,16 @@ from pipelines.settings.sources import SourceSettings
 
 
 LONGEST = 16_384
-"""Most characters of a name or a revision. A name that is too long for a file system is reported by document; a longer
-one than this fails the listing."""
+"""Most characters of a name or a revision. A name that is too long for a file system fails the document; a name longer
+than this limit fails the listing."""
 MOST_TEXT = 4 << 30
-"""Most characters of all names and revisions of a listing, since they are kept on the disk."""
+"""Most characters of all names and revisions of a listing, since they are kept on disk."""
 MOST_EMPTY = 10_000
-"""Most pages without an entry, one after the other. A listing with more is taken to be endless."""
+"""Most consecutive pages without an entry. A listing with more counts as endless."""
 LISTING_SECONDS = 172_800.0
-"""Most seconds that a listing may take: two days, since a site may ask for ten seconds between each two of 10,000
-pages."""
+"""Most seconds of a listing: two days, since a site may ask for ten seconds between each of 10,000 pages."""
 READING_SECONDS = 3600.0
-"""Most seconds that reading one entry may take, so that a slow server cannot hold up a run."""
+"""Most seconds for reading one entry, so that a slow server cannot delay a run forever."""
 _MOST_BYTES = 1 << 62
 _LONGEST_TOLD = 300
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -46,10 +44,11 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One file of a source. `uri` is its name, as in a folder; `revision` changes whenever its bytes do, and a file
-    with an equal one is not fetched again; `size` is in bytes, if it is known.
+    """One file of a source. `uri` is its name, like a path in a folder; `revision` changes whenever its bytes change,
+    and a file with the same revision is not fetched again; `size` is in bytes, if known.
 
-    More about a document (title, groups) is an entry of its own, the side-car `uri.meta.yaml`."""
+    Properties of a document (title, groups) come from a separate entry, the side-car `uri.meta.yaml`.
+    """
 
     uri: str
     revision: str
@@ -57,39 +56,41 @@ class Entry:
 
 
 class Source(Protocol):
-    """A source, which is only read. It holds at most a page of its listing, and waits for nothing without a limit.
+    """A source, which is only read. It keeps at most one page of its listing in memory, and every wait has a limit.
 
     Every method raises SourceError if the source as a whole cannot be used. The error names the source's setting and
-    the remedy, and repeats no secret."""
+    the remedy, and repeats no secret.
+    """
 
     at_once: int
-    """Entries that may be read at the same time, each by a thread of its own."""
+    """Number of entries that may be read at the same time, each in a separate thread."""
 
     def entries(self) -> Iterator[Sequence[Entry]]:
-        """Yield all entries, in pages. Reaching the end means that the listing is complete: a page that fails is a
-        SourceError."""
+        """Yield all entries, in pages. The end of the iteration means that the listing is complete; a failed page
+        raises SourceError."""
 
     def prepare(self, entries: Sequence[Entry]) -> None:
-        """Take note of the entries that are read next, so that they can be fetched together. One thread calls this."""
+        """Prepare for reading these entries next, so that they can be fetched together. One thread calls this."""
 
     def read(self, entry: Entry) -> Generator[bytes]:
-        """Yield the bytes of an entry, in pieces; the caller may stop early. Raise DocumentError: `changed` if it has
-        another revision by now, `unreadable` if it cannot be read."""
+        """Yield the bytes of an entry, in pieces; the caller may stop early. Raise DocumentError: `changed` if it now
+        has another revision, `unreadable` if it cannot be read."""
 
     def close(self) -> None: ...
 
 
 @runtime_checkable
 class TellsMemberships(Protocol):
-    """A source that knows who is behind the principals of its documents, beside its listing."""
+    """A source that can also list the members of its documents' principals."""
 
     def memberships(self) -> Iterable[tuple[str | None, str | None]] | None:
-        """Return all pairs of a principal and a group of askers; None if its settings do not ask for them. Raise
-        SourceError, also in the middle of the pairs."""
+        """Return all pairs of a principal and a group of askers, or None if the settings do not ask for them. Raise
+        SourceError, also while the pairs are read."""
 
 
 class CheckedSource:
-    """A source whose listing and reading end, and fail by name, whatever its connector or server does."""
+    """A source with limits: its listing and its reading end, and errors name it, whatever its connector or server
+    does."""
 
     def __init__(self, name: str, source: Source) -> None:
         self._name, self._source, self.at_once = name, source, source.at_once
@@ -137,7 +138,9 @@ class CheckedSource:
         except Exception as error:
             if isinstance(error, OSError) and error.errno in _FULL:
                 raise
-            raise DocumentError(f"{entry.uri}: it cannot be read: {_error_text(error)}", "unreadable") from error
+            raise DocumentError(
+                f"{entry.uri}: the entry cannot be read ({_error_text(error)}); the next run tries again", "unreadable"
+            ) from error
 
     def close(self) -> None:
         self._source.close()
@@ -147,7 +150,7 @@ class CheckedSource:
 
 
 class CheckedTelling(CheckedSource):
-    """A checked source that has memberships too."""
+    """A checked source that also has memberships."""
 
     _source: TellsMemberships  # type: ignore[assignment]
 
@@ -161,7 +164,7 @@ def check_source(name: str, source: Source) -> Source:
 
 
 def _problem(entry: Entry) -> str:
-    """Say what is wrong with an entry; "" if it is sound."""
+    """Return the fault of an entry, or "" if it is valid."""
     if not isinstance(entry.uri, str) or not isinstance(entry.revision, str) or not entry.revision:
         return "an entry without a name or a revision"
     if len(entry.uri) > LONGEST or len(entry.revision) > LONGEST:
@@ -178,13 +181,14 @@ def _error_text(error: Exception) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SourceAddress:
-    """The place of a source, by its settings: the address without its query, and the query's values with `options`."""
+    """The address of a source in its settings: the address without its query, and the query's values together with
+    `options`."""
 
     name: str
     url: str
     options: dict[str, str]
     folder: Path
-    """The source's own folder in the state, for files that it keeps between runs."""
+    """The source's folder in the state, for files that it keeps between runs."""
 
 
 def fault(address: SourceAddress, error: BaseException, remedy: str = "", credentials: bool = False) -> SourceError:
@@ -196,10 +200,11 @@ def fault(address: SourceAddress, error: BaseException, remedy: str = "", creden
 
 
 Connect = Callable[[SourceAddress], Source]
-"""A function that connects to the source at an address. It has an attribute `named_by_strangers`, true, if people who
-are not trusted choose the names of the source's entries. No entry then says who may find it or another.
+"""A function that connects to the source at an address. Its attribute `named_by_strangers` is true if people who are
+not trusted choose the names of the source's entries; entries then cannot define who may find documents.
 
-It raises SettingsError if an option is missing or not valid, SourceError if nothing is there."""
+It raises SettingsError if an option is missing or invalid, and SourceError if the source does not exist.
+"""
 
 
 # ---------------------------------------------------------------- registry
@@ -240,9 +245,9 @@ def _entry_points() -> list[EntryPoint]:
 
 
 def named_by_strangers(scheme: str) -> bool:
-    """Return whether people who are not trusted choose the names in a source. If so, no file of it has a say in who
-    finds it or another: only the source's own groups restrict. A connector of a package says so by an attribute
-    `named_by_strangers` of the object that its entry point names."""
+    """Say whether people who are not trusted choose the names in a source. If so, files in it cannot define who may
+    find documents: only the source's own groups count. The connector of a package says so with an attribute
+    `named_by_strangers` of its entry point's object."""
     if not scheme or scheme in _BUILT_IN:
         return _BUILT_IN.get(scheme) in _STRANGERS
     return any(getattr(item.load(), "named_by_strangers", False) for item in _entry_points() if item.name == scheme)
@@ -257,22 +262,27 @@ def require_known(source: SourceSettings) -> None:
 
 
 def connect(source: SourceSettings, folder: Path) -> Source:
-    """Connect to the source of these settings; `folder` is its own place in the state.
+    """Connect to the source of these settings; `folder` is its folder in the state.
 
-    Raise SettingsError or SourceError."""
+    Raise SettingsError or SourceError.
+    """
     require_known(source)
     url, _, query = source.path.partition("?")
     try:
         asked = dict(parse_qsl(query, strict_parsing=True)) if query else {}
     except ValueError:
-        raise SettingsError(f"source {source.name!r}: what follows the ? of its path is not NAME=VALUE&...") from None
+        raise SettingsError(
+            f"source {source.name!r}: its path has options that are not NAME=VALUE&... after the ?; correct them"
+        ) from None
     if both := sorted(asked.keys() & source.options.keys()):
-        raise SettingsError(f"source {source.name!r}: {both[0]} stands in its path and in its options; leave one out")
+        raise SettingsError(f"source {source.name!r}: {both[0]} is in its path and in its options; leave one out")
     if source.memberships and named_by_strangers(source.scheme):
         told = "people who are not trusted name its files, so that any of them could say who reads it by memberships"
-        raise SettingsError(f"source {source.name!r}: {told}: take `memberships` away, and restrict it by `groups`")
+        raise SettingsError(
+            f"source {source.name!r}: {told}: remove `memberships`, and restrict the source by `groups`"
+        )
     if source.memberships and "memberships" in {**asked, **source.options}:
-        raise SettingsError(f"source {source.name!r}: memberships are a file and an option; leave one out")
+        raise SettingsError(f"source {source.name!r}: memberships are given as a file and as an option; leave one out")
     made = _connector(source.scheme)(SourceAddress(source.name, url, {**asked, **source.options}, folder))
     return check_source(source.name, made)
 
@@ -294,5 +304,5 @@ def options_of(address: SourceAddress, **known: str | None) -> dict[str, str]:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known) or 'none'}"
-            raise SettingsError(f"source {address.name!r}: no option {name!r}; {hint}")
+            raise SettingsError(f"source {address.name!r}: the option {name!r} is unknown; {hint}")
     return {name: address.options.get(name, value or "") for name, value in known.items()}

@@ -1,8 +1,8 @@
-"""Rows of a Postgres database as documents: each row of a query that gives `id`, and `text` or `bytes`.
+"""Rows of a Postgres database as documents: each row of a query that returns `id`, and `text` or `bytes`.
 
-`title`, `effective_date`, `version`, `groups` and `principals` have the meaning that they have in a side-car, and any
-other column is metadata. A row whose `groups` and `principals` are all blank is withheld: leave the columns out if
-everyone may find all rows. The password comes from PGPASSWORD or the password file.
+`title`, `effective_date`, `version`, `groups` and `principals` have the same meaning as in a side-car, and any other
+column is metadata. A row whose `groups` and `principals` are all blank is withheld: leave the columns out if everyone
+may find all rows. The password comes from PGPASSWORD or the password file.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 _PAGE = 1000
 _PIECE = 1 << 20
 _MILLISECONDS = 600_000
-"""Milliseconds after which the server must cancel a statement."""
+"""Most milliseconds of a statement before the server must cancel it."""
 SECONDS = 660.0
-"""Seconds after which the connection to a server that ignores this limit, and sends nothing, is closed."""
+"""Seconds after which the connection is closed if the server ignores that limit and sends nothing."""
 _CONTENT = ("text", "bytes")
 _OF_DOCUMENT = ("title", "effective_date", "version", *RESTRICTING)
 _SERVER = ("host", "port", "sslmode", "sslrootcert", "requirepeer", "connect_timeout")
@@ -42,8 +42,8 @@ _SERVER = ("host", "port", "sslmode", "sslrootcert", "requirepeer", "connect_tim
 
 def connect(address: SourceAddress) -> RowsSource:
     """Connect to a database. Options: `query`; `id`, the column that names a row; `revision`, a column that changes
-    whenever the row does (if left out, a hash of the row); `format` of the documents, as the ending of a file (txt);
-    `memberships`, a query that gives `principal` and `group`; those of libpq that say how the server is reached."""
+    whenever the row changes (if left out, a hash of the row); `format` of the documents, as the ending of a file (txt);
+    `memberships`, a query that returns `principal` and `group`; and the connection options of libpq."""
     import psycopg
 
     own = {"query": None, "id": "id", "revision": None, "format": "txt", "memberships": None}
@@ -52,7 +52,7 @@ def connect(address: SourceAddress) -> RowsSource:
         raise SettingsError(f"source {address.name!r}: its options need a query; docs/guide/sources.md shows one")
     if media_type_of(Path(f"row.{options['format']}")) is None:
         raise SettingsError(
-            f"source {address.name!r}: no parser reads format {options['format']!r}; say txt, md or html"
+            f"source {address.name!r}: no parser reads format {options['format']!r}; write txt, md or html"
         )
     reached = {"connect_timeout": "10", **{name: options[name] for name in _SERVER if options[name]}}
     try:
@@ -69,7 +69,7 @@ def connect(address: SourceAddress) -> RowsSource:
 
 
 class RowsSource:
-    """A source with one entry for each row, and one for its side-car if the query gives more columns than the
+    """A source with one entry for each row, and one for the row's side-car if the query has more columns than the
     content."""
 
     at_once = 8
@@ -85,7 +85,9 @@ class RowsSource:
         with self._open_cursor("listed", content=self._content, **self._column_names) as rows:
             while page := self._fetch(rows):
                 if any(identity is None for identity, _, _ in page):
-                    raise SourceError(f"source {self._name!r}: a row has no {self._options['id']}; nothing was changed")
+                    raise SourceError(
+                        f"source {self._name!r}: a row has no {self._options['id']}; nothing changed, correct its query"
+                    )
                 yield [entry for row in page for entry in self._entries(*row)]
 
     def _fetch(self, rows: Any) -> list[Any]:
@@ -96,7 +98,9 @@ class RowsSource:
     def _entries(self, identity: str, revision: str | None, size: int | None) -> list[Entry]:
         if revision is None:
             column = self._options["revision"]
-            raise SourceError(f"source {self._name!r}: row {identity} has no {column}; nothing was changed")
+            raise SourceError(
+                f"source {self._name!r}: row {identity} has no {column}, so nothing was changed; correct its query"
+            )
         uri = f"{identity}.{self._options['format']}"
         own = Entry(uri, revision, size)
         return [own, Entry(uri + SIDE_CAR, revision)] if self._described_columns else [own]
@@ -120,19 +124,19 @@ class RowsSource:
         if len(found) != 1 or missing:
             told = f"its query gives {', '.join(self._columns)}"
             wants = missing[0] if missing else "either text or bytes"
-            raise SourceError(f"source {self._name!r}: {told}; it must give {wants}. Nothing was changed")
+            raise SourceError(f"source {self._name!r}: {told}; it must return {wants}. Nothing was changed")
         return found[0]
 
     @property
     def _described_columns(self) -> list[str]:
-        """Return the columns that describe a document and are not its content."""
+        """Return the columns that describe a document and are not part of its content."""
         own = {self._options["id"], self._options["revision"], self._content}
         return [name for name in self._columns if name not in own]
 
     # ------------------------------------------------------------ reading
 
     def prepare(self, entries: Sequence[Entry]) -> None:
-        """Fetch the rows together, and write them to the disk one by one."""
+        """Fetch the rows together, and write them to disk one by one."""
         self._ready.clear()
         ids = {self._identity(entry.uri) for entry in entries}
         with self._open_cursor("rows", {"ids": sorted(ids)}, **self._column_names) as rows:
@@ -163,7 +167,9 @@ class RowsSource:
     def read(self, entry: Entry) -> Generator[bytes]:
         revision, file = self._ready.get(entry.uri, (None, Path()))
         if revision != entry.revision:
-            raise DocumentError(f"{entry.uri}: the row changed or went after it was listed", "changed")
+            raise DocumentError(
+                f"{entry.uri}: the row was changed or deleted after the listing; the next run reads it again", "changed"
+            )
         with open(file, "rb") as stream:
             while piece := stream.read(_PIECE):
                 yield piece
@@ -203,7 +209,7 @@ class RowsSource:
 
     @contextmanager
     def _open_cursor(self, name: str, values: dict[str, Any] | None = None, **named: Any) -> Iterator[Any]:
-        """Open a cursor at the server, in a transaction of its own."""
+        """Open a server-side cursor in a separate transaction."""
         import psycopg
 
         try:
@@ -217,7 +223,8 @@ class RowsSource:
 
 @contextmanager
 def _statement_limit(connection: Connection[Any]) -> Iterator[None]:
-    """Hang up if a statement within is not answered in time. psycopg waits for as long as the server is there."""
+    """Close the connection if a statement in this context is not answered in time; psycopg itself would wait
+    forever."""
 
     def hang_up() -> None:
         with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as held:
@@ -235,8 +242,8 @@ def _statement_limit(connection: Connection[Any]) -> Iterator[None]:
 
 
 def _side_car(values: dict[str, Any]) -> bytes:
-    """Write a side-car. A restricting column that is blank stays blank, which withholds the row, unless another one has
-    a value."""
+    """Write a side-car. A blank column `groups` or `principals` stays blank, which withholds the row, unless the other
+    one has a value."""
     import yaml
 
     restricted = any(values.get(name) for name in RESTRICTING)

@@ -1,8 +1,8 @@
-"""One file at an address, or the files that a manifest there names, all on one server.
+"""One file at an address as a source, or the files listed in a manifest, all on one server.
 
-A manifest is text with one file a line: an address, or a hash and an address as sha256sum writes them. It may also be
-JSON: a list of addresses and of objects with `url`, and with `name`, `revision` or `sha256` if they are known.
-Addresses may be relative to it.
+A manifest is text with one file on each line: an address, or a hash and an address in the form of sha256sum. It may
+also be JSON: a list of addresses, or of objects with `url` and optionally `name`, `revision` and `sha256`. Addresses
+may be relative to it.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     import requests
 
 MOST_BYTES = 64 << 20
-"""Most bytes of a manifest, which is held in memory."""
+"""Most bytes of a manifest, which is read into memory."""
 MOST_UNTOLD = 256 << 20
-"""Most bytes of a file that is downloaded in a listing to see whether it changed, since its server gives neither an
-ETag nor a date."""
+"""Most bytes of a file that a listing downloads to see whether it changed, if its server sends neither an ETag nor a
+date."""
 _AT_ONCE = 8
 _PAGE = 256
 _SUM = re.compile(r"([0-9a-fA-F]{64}) [ *](\S.*)")
@@ -46,13 +46,13 @@ _HASH = re.compile(r"[0-9a-fA-F]{64}")
 _HASHED, _GIVEN, _FAILS = _TOLD = ("sha256:", "revision:", "failing: ")
 """Prefixes of revisions that do not come from the server."""
 _FAILING = 20
-"""Fewest files in a page for the source to count as failing if all of them fail."""
+"""Fewest files of a page that must all fail for the source to count as failing."""
 _REMEDY = "Give credentials that may read it in ~/.netrc, or the file that NETRC names, or by its option token"
 
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file to read. `revision` and `name` are "" if the manifest does not give them."""
+    """A file to read. `revision` and `name` are "" if the manifest does not have them."""
 
     url: str
     revision: str = ""
@@ -61,7 +61,7 @@ class _File:
 
 def connect(address: SourceAddress) -> WebFilesSource:
     """Connect to an address. Options: `manifest` (true if the address is a list of files), `token`, the name of an
-    environment variable that has a bearer token."""
+    environment variable with a bearer token."""
     options = options_of(address, manifest="false", token=None)
     if options["manifest"] not in ("true", "false"):
         raise SettingsError(f"source {address.name!r}: its option manifest must be true or false")
@@ -74,8 +74,8 @@ def connect(address: SourceAddress) -> WebFilesSource:
 
 
 class WebFilesSource:
-    """A source of files at addresses. A file's revision is the manifest's, else the server's ETag, else the time of its
-    last change with its size, else a hash of the file."""
+    """A source of files at addresses. A file's revision comes from the manifest, or else from the server's ETag, or
+    else from the time of its last change with its size, or else from a hash of the file."""
 
     at_once = _AT_ONCE
 
@@ -99,7 +99,8 @@ class WebFilesSource:
             raise fault(self._address, error, "See that its addresses are right, and try again") from None
 
     def _entry(self, file: _File) -> Entry:
-        """Look a file up. One in a manifest that cannot be fetched now keeps its place, and fails as a document."""
+        """Return the entry of a file. A manifest's file that cannot be fetched now stays in the listing, and fails as a
+        document."""
         uri = file.name or self._file_path(file.url)
         self._urls[uri] = file.url
         if file.revision:
@@ -117,8 +118,8 @@ class WebFilesSource:
         return path.removeprefix(folder).lstrip("/")
 
     def _looked_at(self, uri: str, url: str) -> Entry:
-        """Ask with HEAD. Fall back to GET if the server rejects HEAD or sends neither an ETag nor a date; hash the file
-        if GET gives neither."""
+        """Request the file's headers with HEAD. Fall back to GET if the server rejects HEAD or sends neither an ETag
+        nor a date; hash the file if GET sends neither."""
         for method in ("HEAD", "GET"):
             with self._client.open_answer(method, url) as response:
                 self._require_known(url, response)
@@ -160,7 +161,7 @@ class WebFilesSource:
     # ------------------------------------------------------------ reading
 
     def prepare(self, entries: Sequence[Entry]) -> None:
-        """Do nothing: each file is a request of its own."""
+        """Do nothing, since each file needs a separate request."""
 
     def read(self, entry: Entry) -> Generator[bytes]:
         url, asked = self._urls.get(entry.uri, ""), entry.revision
@@ -232,4 +233,6 @@ def _answers(url: str, response: requests.Response) -> Unreached:
 
 
 def _changed_error(uri: str) -> DocumentError:
-    return DocumentError(f"{uri}: it changed or went away after it was listed; the next run reads it again", "changed")
+    return DocumentError(
+        f"{uri}: the file was changed or deleted after the listing; the next run reads it again", "changed"
+    )

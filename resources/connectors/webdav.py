@@ -1,7 +1,7 @@
-"""A folder of a WebDAV server, such as Nextcloud, ownCloud and many drives, as a source.
+"""A folder of a WebDAV server, such as Nextcloud or ownCloud, as a source.
 
-It is listed folder by folder, each by a PROPFIND of depth 1; at most one entry of an answer is held at a time. Only
-names directly in the folder that was asked for count, so that no server leads elsewhere.
+Each folder is listed by a PROPFIND of depth 1, and at most one entry of an answer is in memory at a time. Only names
+directly in the requested folder count, so a server cannot lead to other folders.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 MOST_BYTES = 256 << 20
 """Most bytes of the listing of one folder."""
 MOST_OF_ONE = 4 << 20
-"""Most bytes of one entry in a listing, which is held in memory."""
+"""Most bytes of one entry in a listing, which is read into memory."""
 MOST_FOLDERS = 1_000_000
 LONGEST_NAME = 4096
-"""Most characters of the name of a file or folder; no disk takes more than 255 bytes."""
+"""Most characters of the name of a file or folder; no file system allows more than 255 bytes."""
 DEEPEST = 100
-"""Most levels of folders, so that a folder that contains itself ends."""
+"""Most levels of folders, so that a folder that contains itself is not read forever."""
 _AT_ONCE = 8
 _PAGE = 1000
 _DAV = "{DAV:}"
@@ -46,7 +46,7 @@ _REMEDY = "Give credentials that may read it in ~/.netrc, or the file that NETRC
 
 
 def connect(address: SourceAddress) -> WebdavSource:
-    """Connect to a folder. Options: `token`, the name of an environment variable that has a bearer token."""
+    """Connect to a folder. Options: `token`, the name of an environment variable with a bearer token."""
     options = options_of(address, token=None)
     url = address.url.removeprefix("webdav+")
     auth = credentials_of(f"source {address.name!r}", url, options["token"])
@@ -54,8 +54,8 @@ def connect(address: SourceAddress) -> WebdavSource:
 
 
 class WebdavSource:
-    """A source of files in a WebDAV folder. The revision is the file's ETag, else the time of its last change with its
-    size."""
+    """A source of files in a WebDAV folder. The revision is the file's ETag, or else the time of its last change with
+    its size."""
 
     at_once = _AT_ONCE
 
@@ -82,7 +82,7 @@ class WebdavSource:
         yield page
 
     def _folder(self, folder: str) -> Iterator[tuple[str, Entry | None]]:
-        """Yield the names in a folder, each with its entry; None for a folder."""
+        """Yield the names in a folder, each with its entry, or with None if it is a folder."""
         url = self._root + quote(folder)
         if folder.count("/") > DEEPEST:
             raise self._fault(Unreached(f"{folder}: over {DEEPEST} folders are within each other"))
@@ -129,7 +129,7 @@ class WebdavSource:
     # ------------------------------------------------------------ reading
 
     def prepare(self, entries: Sequence[Entry]) -> None:
-        """Do nothing: each file is a request of its own."""
+        """Do nothing, since each file needs a separate request."""
 
     def read(self, entry: Entry) -> Generator[bytes]:
         try:
@@ -159,13 +159,13 @@ class WebdavSource:
 
 
 def _parts(url: str) -> list[str]:
-    """Split the path of an address into its parts, unquoted: equal paths compare equal however they are escaped, and an
+    """Split the path of an address into its decoded parts. Equal paths compare equal however they are escaped, and an
     escaped slash does not split a part."""
     return [unquote(part) for part in urlsplit(url).path.rstrip("/").split("/")]
 
 
 def _responses(pieces: Iterator[bytes]) -> Iterator[_Element]:
-    """Yield the `response` elements of a multistatus, and drop each after it was read. Raise Unreached."""
+    """Yield the `response` elements of a multistatus, and free each after it was read. Raise Unreached."""
     from lxml import etree
 
     parser = etree.XMLPullParser(

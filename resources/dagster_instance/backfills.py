@@ -1,6 +1,7 @@
-"""A backfill of all assets, put into Dagster's storage as its webserver does, and the state of it and of its runs.
+"""A backfill of all assets, written to Dagster's storage like a backfill from its webserver, and the state of the
+backfill and its runs.
 
-Dagster's daemon makes the runs. Private parts of Dagster are imported here, since nothing public starts a backfill
+Dagster's daemon makes the runs. Private parts of Dagster are imported here, since no public function starts a backfill
 (dagster#13852). tests/dagster/test_backfills.py checks the parts used here.
 """
 
@@ -34,9 +35,9 @@ _ENDED = frozenset({dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg
 
 @dataclass(frozen=True, slots=True)
 class BackfillRun:
-    """A run of a backfill. `retries` is the id of the run that it repeats, as the `attempt`-th attempt after the first;
-    `assets` are what it makes. `will_retry` says whether Dagster will repeat it if it failed, None while that is not
-    decided. `lost` is true if Dagster meant to repeat it and never did."""
+    """A run of a backfill. `retries` is the id of the run that it repeats, as attempt number `attempt` after the first;
+    `assets` are the assets that it makes. `will_retry` says whether Dagster will repeat it after a failure, or None if
+    that is not decided. `lost` is true if Dagster planned a repetition but never started it."""
 
     run_id: str
     status: dg.DagsterRunStatus
@@ -48,7 +49,7 @@ class BackfillRun:
 
     @property
     def waiting(self) -> bool:
-        """Say whether no worker has taken it yet."""
+        """Say whether no worker has started the run yet."""
         return self.status in _WAITING
 
     @property
@@ -79,8 +80,8 @@ def _seen_run(run: dg.DagsterRun) -> BackfillRun:
 
 
 def _will_retry(run: dg.DagsterRun) -> bool | None:
-    """Say whether Dagster will repeat a failed run, from its tag; None if that is not decided. The setting itself
-    cannot be read here: it belongs to the daemon's instance, whose file this process may not have."""
+    """Return whether Dagster will repeat a failed run, from its tag, or None if that is not decided. The setting cannot
+    be read here: it belongs to the daemon's instance, whose file this process may not have."""
     decided = run.tags.get(_WILL_RETRY)
     if run.status != dg.DagsterRunStatus.FAILURE:
         return False
@@ -88,15 +89,15 @@ def _will_retry(run: dg.DagsterRun) -> bool | None:
 
 
 def closed_early(runs: Sequence[BackfillRun]) -> bool:
-    """Say whether Dagster closed a failed backfill too early, which happens in two ways. Dagster reads the finished
-    assets before it asks which runs are in progress, and so can take for missing what a repeated run finished in
-    between. It can also look between a run's failure and its own note that the run will be repeated; nothing repeats it
-    then, since the backfill is closed."""
+    """Say whether Dagster closed a failed backfill too early, which happens in two ways. First, Dagster reads the
+    finished assets before the runs in progress, so it can miss assets that a repeated run finished in between. Second,
+    it can look between a run's failure and its own note that the run will be repeated; the run is then never repeated,
+    since the backfill is closed."""
     return bool(runs) and not failed_for_good(runs) and not any(run.is_cancelled for run in runs)
 
 
 def failed_for_good(runs: Sequence[BackfillRun]) -> list[BackfillRun]:
-    """Return the runs that failed and neither were tried again nor were meant to be."""
+    """Return the failed runs that were neither repeated nor are planned to be repeated."""
     return [run for run in not_tried_again(runs) if not run.will_retry and not run.lost]
 
 
@@ -107,17 +108,18 @@ def not_tried_again(runs: Sequence[BackfillRun]) -> list[BackfillRun]:
 
 
 def lost_retries(runs: Sequence[BackfillRun]) -> list[BackfillRun]:
-    """Return the failed runs that Dagster means to repeat, if no run of the backfill is under way.
+    """Return the failed runs that Dagster plans to repeat, if no run of the backfill is in progress.
 
-    Dagster stores a run's failure first and its status after that (`handle_new_event`). Its daemon skips a failed run
-    that it sees between the two, and never looks at it again, yet the backfill waits for the next attempt."""
+    Dagster stores a run's failure before its status (`handle_new_event`). If its daemon sees a failed run between the
+    two, it skips the run forever, but the backfill waits for the next attempt.
+    """
     if not all(run.is_ended for run in runs):
         return []
     return [run for run in not_tried_again(runs) if run.will_retry]
 
 
 def give_up(instance: DagsterInstance, run: BackfillRun) -> None:
-    """Mark a run as one without another attempt, so that Dagster closes its backfill."""
+    """Mark a run as without another attempt, so that Dagster closes its backfill."""
     instance.add_run_tags(run.run_id, {_WILL_RETRY: "false", _LOST: "true"})
 
 
@@ -126,13 +128,12 @@ def give_up(instance: DagsterInstance, run: BackfillRun) -> None:
 
 _UNDER_WAY = (BulkActionStatus.REQUESTED, BulkActionStatus.CANCELING, BulkActionStatus.FAILING)
 _DAEMONS = ("BACKFILL", "QUEUED_RUN_COORDINATOR")
-"""Daemons that a backfill cannot go on without, if the instance has them."""
+"""Daemons that a backfill needs, if the instance has them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backfill:
-    """A backfill as Dagster stores it. `began` is in seconds since 1970; `error` says in one line what Dagster could
-    not do."""
+    """A backfill in Dagster's storage. `began` is in seconds since 1970; `error` has Dagster's error on one line."""
 
     id: str
     status: BulkActionStatus
@@ -150,12 +151,12 @@ class Backfill:
 
     @property
     def is_broken(self) -> bool:
-        """Say whether Dagster could not go on with it, whatever its runs did."""
+        """Say whether Dagster itself failed to continue the backfill, regardless of its runs."""
         return self.status == BulkActionStatus.FAILED
 
     @property
     def is_failed(self) -> bool:
-        """Say whether some of its runs failed, so that not all was made."""
+        """Say whether some runs of the backfill failed, so that some assets are missing."""
         return self.status == BulkActionStatus.COMPLETED_FAILED
 
 
@@ -180,13 +181,13 @@ def start(instance: DagsterInstance, defs: Definitions, tags: Mapping[str, str],
 
 
 def under_way(instance: DagsterInstance, tag: str) -> list[Backfill]:
-    """Return the backfills with a tag that have not ended, the newest first."""
+    """Return the unfinished backfills with a tag, newest first."""
     found = instance.get_backfills(filters=BulkActionsFilter(statuses=list(_UNDER_WAY)))
     return [_seen_backfill(each) for each in found if tag in each.tags]
 
 
 def backfill_of(instance: DagsterInstance, backfill_id: str) -> Backfill | None:
-    """Return a backfill; None if Dagster's storage does not have it any more."""
+    """Return a backfill, or None if Dagster's storage no longer has it."""
     found = instance.get_backfill(backfill_id)
     return _seen_backfill(found) if found else None
 

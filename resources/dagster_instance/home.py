@@ -1,6 +1,6 @@
-"""Dagster's folder of a state: where it is and how its instance is set, which of its runs are dead, and the last runs.
+"""Dagster's folder of a state: its path, the settings of its instance, its dead runs and its last runs.
 
-The last runs are read without importing dagster, which takes a second.
+The last runs are read without importing dagster, since the import takes a second.
 """
 
 from __future__ import annotations
@@ -40,18 +40,19 @@ if TYPE_CHECKING:
 SESSION = "pincite run "
 """Prefix of the name of a run's database session; the run's id follows."""
 PROCESS = ".dagster/pincite_process"
-"""Name of the tag that holds a run's database, machine, process id and the process's start. Dagster's UI hides it."""
+"""Name of the tag with a run's database, machine, process id and the start time of the process. Dagster's UI hides
+it."""
 _FORMER = "pincite/process"
-"""The tag's name in runs that an earlier version began."""
+"""Name of that tag in runs of an earlier version."""
 
 JOB = "pincite/job"
-"""Name of the tag of the runs of pincite's own jobs; its value is `DagsterSettings.key` of the job."""
+"""Name of the tag of runs of pincite's own jobs; its value is `DagsterSettings.key` of the job."""
 STEPS = "pincite/steps"
-"""Name of the tag of runs by another project's executor, which may give each step a process of its own. No one process
-or session shows that such a run lives, so it is left to Dagster's own run monitoring."""
+"""Name of the tag of runs by another project's executor, which may run each step in a separate process. No single
+process or session shows that such a run is alive, so Dagster's own run monitoring handles it."""
 
 DEFINITIONS = "pincite.definitions"
-"""The module of the code location whose every run is in one process."""
+"""The module of the code location in which every run is one process."""
 WITHOUT_STAGE = frozenset(
     {
         *("corpus_statistics", "term_statistics", "indexed_documents", "kept_generations", "search_index"),
@@ -65,11 +66,11 @@ OWN_JOBS = ("index", "embed")
 DEFAULT_NAMES = DagsterSettings()
 
 _SILENT = timedelta(minutes=10)
-"""Longer than a launched process takes until it is `present`."""
+"""Time after which a silent run counts as dead: longer than a launched process needs until it is `present`."""
 
 _HOME = "DAGSTER_HOME"
 GONE_FOR = 30.0
-"""Seconds after which a run whose session is gone counts as dead; before that, it may just be ending."""
+"""Seconds after which a run without a session counts as dead; before that it may be ending."""
 _KILLED = "The process of this run was killed; the next run reuses what it committed."
 
 # Dagster names no public module with NoOpComputeLogManager; this one is what its documentation of dagster.yaml says.
@@ -109,7 +110,7 @@ compute_logs:
   class: NoOpComputeLogManager
 """
 _EARLIER = frozenset({"113ec8298c87f1c3"})
-"""Hashes of the settings that earlier versions wrote; a file with other contents was edited and is kept."""
+"""Hashes of the settings files that earlier versions wrote; a file with other contents was edited and is kept."""
 
 
 @contextmanager
@@ -119,14 +120,15 @@ def usable(state: Path) -> Iterator[None]:
         yield
     except OSError as error:
         reason = f"the state folder {state} cannot be used: {error.strerror}"
-        raise IndexStateError(f"{reason}; choose another with --state", "state") from None
+        raise IndexStateError(f"{reason}; choose another folder with --state", "state") from None
 
 
 def dagster_home(state: Path) -> Path:
-    """Return the instance's folder in the state. Its dagster.yaml is written if it is missing, or still as an earlier
-    version wrote it.
+    """Return the instance's folder in the state. Its dagster.yaml is written if it is missing or still has the contents
+    of an earlier version.
 
-    Raise IndexStateError `state`."""
+    Raise IndexStateError `state`.
+    """
     home = state / "dagster"
     file = home / "dagster.yaml"
     with usable(state):
@@ -138,55 +140,58 @@ def dagster_home(state: Path) -> Path:
 
 
 def instance_home(state: Path) -> Path:
-    """Return the folder of the instance that records a state's runs: DAGSTER_HOME if an operator sets it, else the
-    state's own.
+    """Return the folder of the instance that records a state's runs: DAGSTER_HOME if it is set, or else the state's own
+    folder.
 
-    Raise IndexStateError: `no_instance` if DAGSTER_HOME is not a folder, `state`."""
+    Raise IndexStateError: `no_instance` if DAGSTER_HOME is not a folder, `state`.
+    """
     home = home_of(state)
     if home.resolve() == (state / "dagster").resolve():
         return dagster_home(state)
     if not home.is_dir():
-        raise IndexStateError(f"{_HOME} is {str(home)!r}, which is no folder; make it with a dagster.yaml, or unset it",
+        raise IndexStateError(f"{_HOME} is {str(home)!r}, not a folder; create it with a dagster.yaml, or unset it",
                               "no_instance")  # fmt: skip
     return home
 
 
 def home_of(state: Path) -> Path:
-    """Return the same folder, whether it exists or not."""
+    """Return the folder of `instance_home`, whether it exists or not."""
     return Path(os.environ.get(_HOME) or state / "dagster")
 
 
 def workers_home(state: Path) -> Path:
-    """Return the folder of an existing instance, which other processes use too: they make its runs.
+    """Return the folder of an existing instance that other processes share to launch its runs.
 
-    Raise IndexStateError `no_instance`."""
+    Raise IndexStateError `no_instance`.
+    """
     home = home_of(state)
     if not (home / "dagster.yaml").is_file():
         told = f"{_HOME} is {home}" if os.environ.get(_HOME) else f"{_HOME} is not set, and {home} has none"
         raise IndexStateError(
-            f"no dagster.yaml says where Dagster keeps its runs ({told}); set {_HOME} to the folder of the one that "
-            "the daemon and the workers have, or start `pincite ui` on this machine",
+            f"no dagster.yaml says where Dagster keeps its runs ({told}); set {_HOME} to the folder that the "
+            "daemon and the workers use, or start `pincite ui` on this machine",
             "no_instance",
         )
     return home
 
 
 def job_tags(names: DagsterSettings, job: str) -> dict[str, str]:
-    """Return the tags of a job, by which its runs are told from those of a job of that name that others have."""
+    """Return the tags of a job, which distinguish its runs from those of other jobs with the same name."""
     return {JOB: names.key(job)}
 
 
 @contextmanager
 def present(instance: DagsterInstance, run_id: str, database: Database, by_steps: bool = False) -> Iterator[None]:
-    """Show others that the process of a run lives, for as long as the context lasts: by a session with the run's name,
-    from any machine, and by the process, from this one. A run `by_steps` may have many processes and names none."""
+    """Mark a run as alive while the context lasts: by a database session with the run's name, which any machine can
+    see, and by its process, which this machine can see. A run `by_steps` may have many processes and is marked by
+    neither."""
     with database.connect(f"{SESSION}{run_id}", autocommit=True):
         instance.add_run_tags(run_id, {STEPS: "true"} if by_steps else process_tag(database))
         yield
 
 
 def process_tag(database: Database) -> dict[str, str]:
-    """Return the tag of a run of this process. Others see by it whether the run belongs to their database, and on its
+    """Return the tag of a run in this process. It shows others whether the run belongs to their database, and on this
     machine whether the process is alive."""
     return {PROCESS: json.dumps([database.identity, *process_of(os.getpid())])}
 
@@ -198,12 +203,13 @@ def close_dead_runs(
     silent: timedelta = _SILENT,
     names: DagsterSettings = DEFAULT_NAMES,
 ) -> list[str]:
-    """Mark runs that were killed as failed, so that they hold no place in the queue, and return their ids.
+    """Mark killed runs as failed, so that they do not occupy the queue, and return their ids.
 
-    Call it only while you hold the state's run lock. The command takes the lock before it records a run, so only the
-    run `own` of the command's runs can be alive. A launched run may wait for the lock. It is dead if it was `present`
-    in this database and neither its session nor its process exists, or if it was present nowhere for the time `silent`
-    after its last event."""
+    The caller must hold the state's run lock. The command takes the lock before it records a run, so only the run `own`
+    of the command's runs can be alive. A launched run may wait for the lock. It is dead if it was `present` in this
+    database and neither its session nor its process exists, or if it was never present and its last event is older than
+    `silent`.
+    """
     import dagster as dg
 
     begun = (dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING)
@@ -238,15 +244,15 @@ def dead_runs(
     silent: timedelta = _SILENT,
     names: DagsterSettings = DEFAULT_NAMES,
 ) -> tuple[list[str], dict[str, float]]:
-    """Mark launched runs as failed that are dead, so that Dagster starts them again: those that were present in this
-    database and whose session is gone for `gone_for` seconds, and those that were present nowhere for the time `silent`
-    after their last event. The caller need not hold the lock.
+    """Mark dead launched runs as failed, so that Dagster starts them again: those that were present in this database
+    and have had no session for `gone_for` seconds, and those that were never present and whose last event is older than
+    `silent`.
 
-    Return the ids of the dead runs. Return also the runs that are missed for a shorter time, each with the time `now`
-    of the call that missed it first: pass them as `since` to the next call.
-
-    Only the session counts, so this works for runs on any machine: a worker that was killed or lost cannot report it. A
-    run that still lives but is cut off can write nothing after its buckets were given to another."""
+    The caller need not hold the lock. Return the ids of the dead runs, and the runs without a session for a shorter
+    time, each with the time `now` of the call that first noticed it: pass these as `since` to the next call. Only the
+    session counts, so this works for runs on any machine: a killed or lost worker cannot report its end. A run that is
+    alive but disconnected cannot write after its buckets are given to another run.
+    """
     import dagster as dg
 
     begun = (dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING)
@@ -275,8 +281,8 @@ def dead_runs(
 
 
 def _sessions(database: Database, ended: set[str]) -> set[str]:
-    """Return the runs that have a session. Wait a moment for those that `ended` on this machine to lose theirs: a
-    server sees the death of a client a little later than its machine does."""
+    """Return the runs that have a session. Wait a moment until the runs in `ended`, which ended on this machine, have
+    lost theirs: the server notices the end of a client a little later."""
     deadline = time.monotonic() + ENDS_WITHIN
     with database.connect(autocommit=True) as connection:
         while True:
@@ -293,8 +299,8 @@ def _was_here(run: DagsterRun) -> bool:
 
 
 def _process(run: DagsterRun) -> tuple[str, list[Any]] | None:
-    """Return the database and the process that a run was present in; None if it never was. Anyone who launches a run
-    can write any tag: one that pincite did not write is ignored."""
+    """Return the database and the process of a run, or None if it was never present. Tags that pincite did not write
+    are ignored, since anyone who launches a run can write tags."""
     try:
         identity, host, pid, began = json.loads(run.tags.get(PROCESS) or run.tags[_FORMER])
     except (KeyError, ValueError, TypeError, RecursionError):
@@ -304,7 +310,8 @@ def _process(run: DagsterRun) -> tuple[str, list[Any]] | None:
 
 
 def _is_of(run: DagsterRun, names: DagsterSettings) -> bool:
-    """Say whether the index with these names made the run, in one process: an instance may have runs of others."""
+    """Say whether the run belongs to the index with these names, and is one process; an instance may have runs of
+    others."""
     if STEPS in run.tags:
         return False
     if {PROCESS, _FORMER} & run.tags.keys() or run.tags.get(JOB) in {names.key(job) for job in OWN_JOBS}:
@@ -317,8 +324,8 @@ def _is_of(run: DagsterRun, names: DagsterSettings) -> bool:
 
 
 def _is_gone(record: RunRecord, database: Database, silent: timedelta) -> bool:
-    """Say whether a run without a session is gone. It is if its process on this machine has ended, or if it never was
-    present and is silent for too long."""
+    """Say whether a run without a session has ended: its process on this machine has ended, or it was never present and
+    has been silent for too long."""
     run = record.dagster_run
     own = _process(run)
     if own is None:
@@ -339,7 +346,7 @@ _WAIT_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class LastRun:
-    """A run as it is shown. `status` is Dagster's, such as SUCCESS; `seconds` stays None until the run ends."""
+    """A run as shown to people. `status` is Dagster's, such as SUCCESS; `seconds` is None until the run ends."""
 
     job: str
     status: str

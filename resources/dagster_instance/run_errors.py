@@ -1,4 +1,5 @@
-"""The project's errors in Dagster's record of a run: with their codes, so that another process can tell them apart."""
+"""The errors of pincite in Dagster's record of a run, with their codes, so that another process can distinguish
+them."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ _WORD = re.compile(r"\w{1,100}")
 
 
 class ErrorInfo(Protocol):
-    """An error in Dagster's record: `message` holds the name of its class, its text, and its notes."""
+    """An error in Dagster's record: `message` has the name of its class, its text, and its notes."""
 
     @property
     def message(self) -> str: ...
@@ -29,7 +30,7 @@ class ErrorInfo(Protocol):
 
 @contextmanager
 def add_codes() -> Iterator[None]:
-    """Add the code of an error that is raised within to its notes, which Dagster shows with the error."""
+    """Add the code of an error raised in this context to its notes, which Dagster shows with the error."""
     try:
         yield
     except PinciteError as error:
@@ -40,7 +41,7 @@ def add_codes() -> Iterator[None]:
 
 
 def error_of(instance: DagsterInstance, run_id: str) -> PinciteError:
-    """Return why a run failed: the project's own error, else Dagster's message with the code `run_failed`."""
+    """Return the error of a failed run: pincite's own error, or else Dagster's message with the code `run_failed`."""
     import dagster as dg
 
     said = "nobody said why; its process may have been killed"
@@ -52,11 +53,11 @@ def error_of(instance: DagsterInstance, run_id: str) -> PinciteError:
         if info and (own := own_error(info)):
             return own
         said = _root(info).message if info else entry.dagster_event.message or said
-    return PinciteError(f"run {run_id} failed: {' '.join(said.split())}", "run_failed")
+    return PinciteError(f"run {run_id} failed: {' '.join(said.split())}; see its log in Dagster's UI", "run_failed")
 
 
 def own_error(info: ErrorInfo) -> PinciteError | None:
-    """Return the project's own error that one of Dagster's holds, with its exit code."""
+    """Return pincite's own error within one of Dagster's, with its exit code, or None."""
     seen: ErrorInfo | None = info
     while seen:
         if told := _parse_error(seen.message):
@@ -69,8 +70,8 @@ def own_error(info: ErrorInfo) -> PinciteError | None:
 
 
 def _parse_error(message: str) -> tuple[str, str, str] | None:
-    """Return the name of the class, the text, and the code in the note after it; None if it is not an error of this
-    project."""
+    """Return the class name, the text, and the code in the note after it; return None if it is not an error of
+    pincite."""
     where, colon, rest = message.partition(": ")
     said, note, code = rest.rstrip().rpartition("\ncode: ")
     name = where.rpartition(".")[2]
@@ -85,7 +86,7 @@ def _root(info: ErrorInfo) -> ErrorInfo:
 
 
 def _exit_code(name: str, family: type[PinciteError]) -> int | None:
-    """Find the exit code of a class of the family by the name of the class."""
+    """Return the exit code of an error class by its name, among the subclasses of `family`."""
     if family.__name__ == name:
         return family.exit_code
     found = (_exit_code(name, child) for child in family.__subclasses__())

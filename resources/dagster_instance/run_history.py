@@ -1,4 +1,5 @@
-"""The Dagster instance with the record of a state's runs, opened with its storage kept open, or as workers share it."""
+"""The Dagster instance with the record of a state's runs: opened with its storage kept open, or as the instance that
+workers share."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ def run_history(home: Path) -> Iterator[DagsterInstance]:
 
 @contextmanager
 def workers_history(state: Path) -> Iterator[DagsterInstance]:
-    """Open the instance that a daemon and workers elsewhere share. Raise IndexStateError `no_instance`."""
+    """Open the instance that a daemon and workers on other machines share. Raise IndexStateError `no_instance`."""
     home = workers_home(state)
     try:
         made = DagsterInstance.from_config(str(home))

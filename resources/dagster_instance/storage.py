@@ -1,14 +1,14 @@
 """Dagster's SQLite storages of a state's folder, kept open by the run that writes them. run_history.py uses them.
 
-Private parts of Dagster are imported here, since nothing public keeps a storage open. Dagster opens a connection for
-each of the hundreds of statements of a run, so that each is compiled again and SQLite folds its log into the file at
-each close. In that way a first run over six small files takes 1.8 times the processor time (4.8 s and 2.7 s, medians of
-five by turns), a run after an edit of one of them 2.1 times, and after an edit of one document of the tests' library,
-which loads a model, 1.08 times (1.03 to 1.24 in ten pairs; benchmarks/run_history.py). An unchanged run, which records
-nothing, takes the same.
+Private parts of Dagster are imported here, since no public function keeps a storage open. Dagster opens a connection
+for each of the hundreds of statements of a run, so each statement is compiled again and SQLite merges its log into the
+file at each close. With Dagster's own storage, a first run over six small files takes 1.8 times the processor time (4.8
+s and 2.7 s, medians of five by turns), a run after an edit of one of them 2.1 times, and after an edit of one document
+of the tests' library, which loads a model, 1.08 times (1.03 to 1.24 in ten pairs; benchmarks/run_history.py). A run
+without changes records nothing and takes the same time.
 
-Tables and files stay as Dagster makes them. Other processes that open them, such as the UI, see rows as soon as they
-are written.
+Tables and files have Dagster's own form. Other processes that open them, such as the UI, see rows as soon as they are
+written.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _WAIT = {"timeout": 30}
 
 
 def _open_engine(address: str) -> Engine:
-    """Return an engine whose commits wait for no disk. Dagster's files have a log of their own (WAL), so a power cut
-    may cost the last events of a run, and never damages a file; the run's own work is committed elsewhere."""
+    """Return an engine whose commits do not wait for the disk. Dagster's files have a write-ahead log (WAL), so a power
+    cut may lose the last events of a run but never damages a file; the run's own work is committed elsewhere."""
     engine = create_engine(address, connect_args=_WAIT)
     listen(engine, "connect", lambda made, _: made.execute("PRAGMA synchronous = NORMAL"))
     return engine
 
 
 def instance_reference(home: Path) -> InstanceRef:
-    """Return the reference that an instance of a folder with a dagster.yaml is made from, with SQLite storage kept
-    open. Another kind of storage that the file names is left unchanged."""
+    """Return the reference for an instance of a folder with a dagster.yaml, with SQLite storage kept open. Another kind
+    of storage in the file is left unchanged."""
     ref = InstanceRef.from_dir(str(home))
     plain = ref.storage_data
     if plain and (plain.module_name, plain.class_name) == (DagsterSqliteStorage.__module__, "DagsterSqliteStorage"):
@@ -52,7 +52,7 @@ def instance_reference(home: Path) -> InstanceRef:
 
 
 class PooledSqliteRuns(SqliteRunStorage):
-    """The storage of runs, over one engine."""
+    """The storage of runs, with one engine."""
 
     def __init__(self, conn_string: str, inst_data: ConfigurableClassData | None = None) -> None:
         self._engine = _open_engine(conn_string)
@@ -69,8 +69,8 @@ class PooledSqliteRuns(SqliteRunStorage):
 
 
 class PooledSqliteEvents(SqliteEventLogStorage):
-    """The storage of events, over two engines: one for the events shared by all runs, and one for the run that is
-    written."""
+    """The storage of events, with two engines: one for the events shared by all runs, and one for the run in
+    progress."""
 
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
         self._opening = Lock()

@@ -1,8 +1,8 @@
-"""Checks of the tables that a worker sends, before anything is made of them.
+"""Checks of the tables that a worker sends, before they are used.
 
-A worker that a document has taken over may send any table of the right schema. It may say anything about its own
-document. These checks refuse what would end the run instead of failing the document, or would touch another one: values
-that no later stage or column takes, ids of other documents, rows that do not match the rows they are made from. Every
+A worker that a hostile document controls may send any table of the right schema, with any content for its own document.
+These checks refuse content that would end the run instead of failing the document, or would affect another document:
+values that no later stage or column accepts, ids of other documents, and rows that do not match their input rows. Every
 fault is a ValueError.
 """
 
@@ -33,8 +33,7 @@ _NO_RUN = (None, 0, 0)
 def sound(
     kind: str, records: Mapping[str, type], made: Tables, given: Tables, doc_ids: Sequence[str]
 ) -> list[dict[str, pa.Table]]:
-    """Check the tables that a task made, against the tables that it was given. Return them divided by document. Raise
-    ValueError."""
+    """Check the tables of a task against the tables of its input. Return them divided by document. Raise ValueError."""
     for name, record in records.items():
         for field, hint, optional in _fields(record):
             _require_values(name, made[name][field], hint, optional)

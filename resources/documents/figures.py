@@ -1,7 +1,7 @@
-"""Pictures of one document as a worker makes them: of its figures, for a model to see, and of its pages.
+"""The pictures of one document's figures, for a model, and of its pages.
 
-A figure is read again from its document, as PNG or JPEG. Nothing is fetched. This runs in the confined process
-(resources/workers/template.py); resources/documents/requests.py asks for it.
+A figure is read again from its document, as PNG or JPEG. Nothing is fetched from a network. This runs in the confined
+process (resources/workers/template.py); resources/documents/requests.py asks for it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def figure_image(path: Path, media_type: str, figure: Element) -> bytes:
     """Return the picture of a figure, at most LONGEST_SIDE pixels long, as JPEG if the file has a JPEG, else as PNG.
 
     Raise DocumentError: `unsupported` (a format that cannot be decoded, such as EMF), `limit_exceeded` (too large to
-    decode), `corrupt`, `no_picture` (not in the file any more, or too small to show anything), `unreadable`."""
+    decode), `corrupt`, `no_picture` (no longer in the file, or too small to show anything), `unreadable`.
+    """
     from PIL import Image
 
     if media_type == ELEMENTS:
@@ -66,7 +67,7 @@ def _page_region(path: Path, figure: Element) -> Image:
 
     box = next((place.box for place in figure.places if place.box), None)
     if box is None:
-        raise DocumentError(f"{figure_name(path, figure)}: the box of its picture is not known", "no_picture")
+        raise DocumentError(f"{figure_name(path, figure)}: the position of its picture is unknown", "no_picture")
     scale = min(MOST_SCALE, LONGEST_SIDE / max(box.x1 - box.x0, box.y1 - box.y0, 1.0))
     with opened_pages(path) as pages:
         return pages.region(box, scale)
@@ -88,11 +89,11 @@ def _stored_bytes(path: Path, media_type: str, figure: Element) -> bytes:
     for data in found:
         if bytes_hash(data) == wanted:
             return data
-    raise DocumentError(f"{figure_name(path, figure)}: its picture is not in the file, by its hash", "no_picture")
+    raise DocumentError(f"{figure_name(path, figure)}: no picture in the file has its hash", "no_picture")
 
 
 def _part(path: Path, name: str) -> tuple[bytes, ...]:
-    """Return the bytes of a part of a package in a tuple, which is empty if there is no such part."""
+    """Return a tuple with the bytes of a part of a package; it is empty if the part is missing."""
     from resources.parsers.package import opened_package
 
     with opened_package(path) as package:
@@ -186,10 +187,11 @@ def page_pictures(
     path: Path, numbers: Sequence[int], report: Callable[[int], None], without: Collection[int]
 ) -> Iterator[PagePicture]:
     """Yield the pictures of these pages in order, except of those in `without` and those that the file does not have.
-    Page 0 comes first and only says how many pages there are.
+    Page 0 comes first and only has the number of pages.
 
     Runs in a worker process. `report` is called with each number before its page is drawn, so that the pool knows which
-    page ended the process."""
+    page ended the process.
+    """
     with opened_pages(path) as pages:
         count = len(pages)
         yield PagePicture(0, count, 0.0, b"", "")

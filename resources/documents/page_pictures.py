@@ -2,7 +2,7 @@
 
 Boxes are PDF points from the top left of the page as a viewer shows it, turned and cropped. PDFium renders the page in
 the same way, so one factor converts points to pixels. Colour is multiplied into the page, so that no text is hidden.
-Labels stand in a margin of their own.
+Labels are in an added margin.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ class PdfPages:
     def picture(self, number: int) -> RenderedPage:
         """Draw the page as a viewer shows it, at most LONGEST_SIDE pixels long.
 
-        Raise DocumentError `no_page` if there is no such page, `corrupt` if it cannot be drawn."""
+        Raise DocumentError `no_page` if the page does not exist, `corrupt` if it cannot be drawn.
+        """
         return self._draw(number, None, None)
 
     def region(self, box: Box, scale: float) -> Image:
@@ -93,7 +94,7 @@ class PdfPages:
         import pypdfium2
 
         if not 1 <= number <= len(self):
-            raise DocumentError(f"{self._name} has no page {number}; it has {len(self)}", "no_page")
+            raise DocumentError(f"{self._name} has no page {number}; choose one up to {len(self)}", "no_page")
         try:
             page = self._document[number - 1]
             try:
@@ -129,7 +130,8 @@ def pages_beside(path: Path) -> Path | None:
     """Return the file that shows a document's pages: a PDF or a picture itself, the PDF beside an elements map, or
     None.
 
-    A link beside a map is not taken, since it may lead anywhere."""
+    A link beside a map is ignored, since it may lead anywhere.
+    """
     if media_type_of(path) in PAGED:
         return path
     beside = (path.with_name(PurePosixPath(name).name) for name in names_beside(path.name))
@@ -137,8 +139,8 @@ def pages_beside(path: Path) -> Path | None:
 
 
 def names_beside(uri: str) -> list[str]:
-    """Return the names of PDFs that may show the pages of an elements map, the likeliest first; empty for other
-    files."""
+    """Return the possible names of the PDF with the pages of an elements map, likeliest first; return no names for
+    other files."""
     if not uri.lower().endswith(".elements.json"):
         return []
     name = uri[: -len(".elements.json")]
@@ -282,7 +284,7 @@ def _write_labels(draw: ImageDraw, labels: Sequence[_Label], page: _Place, scale
 
 
 def _legend(marks: Sequence[Mark], title: str, width: int) -> Image:
-    """Draw a strip with the title, and each kind with its colour and count, in as many lines as needed."""
+    """Draw a strip with the title, and each kind with its colour and count, on as many lines as needed."""
     from PIL import Image, ImageDraw
 
     font, line = _font(), LABEL_SIZE * 2
@@ -320,4 +322,6 @@ def write(image: Image, path: Path) -> None:
         with for_the_user():
             image.quantize(256, Quantize.FASTOCTREE, dither=Dither.NONE).save(path, "PNG", optimize=True)
     except OSError as error:
-        raise PinciteError(f"{path}: the picture cannot be written ({error.strerror or error})", "unwritable") from None
+        raise PinciteError(
+            f"{path}: the picture cannot be written ({error.strerror or error}); name another place", "unwritable"
+        ) from None

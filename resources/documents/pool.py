@@ -1,9 +1,9 @@
 """The work on documents in confined processes, so that none can hang, crash or exhaust a run.
 
 Every stage of text uses them, parsing first. A worker that exceeds the time limit is killed, and one that dies is
-replaced. Either costs the one document that it held, or only a page of a PDF: the PDF is read again page by page,
-without the pages that failed. If the worker held several small documents, each is tried alone. The worker limits its
-memory; its messages are checked before they are believed. Workers are renewed after a number of documents.
+replaced. In both cases its document fails, or only a page of a PDF: the PDF is read again page by page, without the
+failed pages. If the worker had several small documents, each is tried alone. The worker limits its memory, and its
+messages are checked before use. Workers are renewed after a number of documents.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MOST_GIVEN = 1 << 18
 
 class Batches:
     """The tasks in batches, each task once and in order. Tasks passed to `again` come alone, before all others. One
-    task is taken ahead, to know whether there are more."""
+    task is read ahead, to know whether there are more."""
 
     def __init__(self, tasks: Iterable[Task]) -> None:
         self._coming = iter(tasks)
@@ -85,7 +85,7 @@ def _alike(one: Task, other: Task) -> bool:
 
 
 def _of_one_form(one: Mapping[str, pa.Table], other: Mapping[str, pa.Table]) -> bool:
-    """Say whether the rows fit into one table: rows of an older file may lack columns of newer ones."""
+    """Say whether the rows fit in one table: rows of an older file may lack columns of newer ones."""
     return all(one[name].schema.equals(other[name].schema) for name in one)
 
 
@@ -104,12 +104,13 @@ FUNCTION = "resources.documents.tasks:DocumentTasks"
 """The function that the workers run, one of resources/workers/template.py's FUNCTIONS."""
 MOST_WORKERS = 8
 FEW_DOCUMENTS = 2
-"""Documents that get one worker, which loads each model when one of them needs it: an edited file often needs none."""
+"""Number of documents up to which one worker is started, which loads a model only when needed: an edited file often
+needs none."""
 SHARE_OF_TIME = 0.25
-"""Share of one document's time limit that a batch of several small documents has. If it takes longer, each is tried
-alone."""
+"""Time limit of a batch of several small documents, as a share of one document's limit. If the batch takes longer, each
+document is tried alone."""
 SHARES = 4
-"""Batches for each worker that the remaining documents are divided into, so that no worker gets most of them."""
+"""Number of batches for each worker into which the remaining documents are divided, so that work is spread evenly."""
 
 Result = Made | Failure
 Total = int | Callable[[], int]
@@ -122,7 +123,8 @@ class DocumentPool:
     """A pool of worker processes that work on documents. Use it as a context manager, or call `close`.
 
     `folder` holds the workers' files while they are read; the default is in the system's folder for temporary files.
-    Only one call of `run` at a time."""
+    Only one call of `run` is allowed at a time.
+    """
 
     def __init__(self, settings: ParsingSettings, folder: Path | None = None) -> None:
         if settings.barcodes and not reads_barcodes():
@@ -141,18 +143,19 @@ class DocumentPool:
         self._workers.close()
 
     def warm(self, documents: int) -> None:
-        """Start the workers for `documents` documents. If these are more than a few, the workers load all text models
-        before they take any."""
+        """Start the workers for `documents` documents. For more than a few documents, the workers load all text models
+        first."""
         self._workers.load = documents > FEW_DOCUMENTS
         self._workers.keep(self._wanted_workers(documents))
 
     def run(
         self, tasks: Iterable[Task], total: Total, progress: Progress | None = None
     ) -> Iterator[tuple[Task, Result]]:
-        """Yield each task with its result, as they are done. `total` is the number of tasks. They are taken in order,
-        each when a worker is free for it, except that one is taken ahead.
+        """Yield each task with its result, as they are done. `total` is the number of tasks. They are taken in order
+        when a worker is free; one task is read ahead.
 
-        Raise PinciteError if workers cannot start at all."""
+        Raise PinciteError if workers cannot start at all.
+        """
         batches, done = Batches(tasks), 0
         try:
             while batches.more or self._workers.busy:
@@ -282,7 +285,7 @@ class DocumentPool:
         return [(task, task.failure("crashed", message))]
 
     def _disbelieve(self, worker: DocumentProcess, error: Exception, batches: Batches) -> Finished:
-        """End a worker that sent an unexpected message. The document that it read is blamed for it."""
+        """End a worker that sent an unexpected message. Its document fails."""
         attempt = worker.work
         self._workers.drop(worker, kill=True)
         if attempt is None or (not attempt.batch.alone and self._again(attempt, None, batches)):
@@ -310,7 +313,8 @@ class DocumentPool:
 
 
 def _programs(settings: ParsingSettings) -> dict[str, Any]:
-    """Return the installed programs that a worker may ask for: where each lies, and what it reads beside the system."""
+    """Return the installed programs that a worker may call, each with its path and the folders that it reads besides
+    the system's."""
     office, models = libreoffice(), os.environ.get("TESSDATA_PREFIX")
     found = {
         "tesseract": (program_path("tesseract") if settings.ocr != "off" else None, [models] if models else []),

@@ -1,8 +1,8 @@
-"""The protocol of work on documents: what a worker is asked to do to them, and what is believed of its replies.
+"""The protocol between the pool and its workers: the requests, and the checks of the replies.
 
-A task is work on one document. Small documents are given out together in a batch, so that messages are not most of the
-work. `framed` writes the request of a batch and copies its files. An `Attempt` takes the replies, which may come from
-the author of the document: one that does not have the expected form is a ValueError.
+A task is work on one document. Small documents are sent together in a batch, to save messages. `frame_request` writes
+the request of a batch and copies its files. An `Attempt` checks the replies, which a hostile document may have written:
+a reply of unexpected form is a ValueError.
 """
 
 from __future__ import annotations
@@ -80,12 +80,12 @@ class Task:
 
     @property
     def together(self) -> bool:
-        """True if a worker may get it together with others of its kind: no page of it has a time limit of its own."""
+        """True if a worker may get it together with others of its kind, since no page has a separate time limit."""
         return TASK_TYPES[self.kind].together and (self.raw is None or self.raw.media_type in OF_TEXT)
 
     @property
     def failing_stage(self) -> str:
-        """The stage that a failure is reported for."""
+        """The stage to which a failure belongs."""
         return self.stage or self.kind
 
     def failure(self, code: str, message: str) -> Failure:
@@ -94,7 +94,7 @@ class Task:
         return Failure(self.doc_id, self.source, self.uri, self.failing_stage, code, message)
 
     def after_failure(self, page: int | None) -> Task | None:
-        """Return the task to try after the worker failed, at `page` if that is known; None to give up."""
+        """Return the task to try after the worker failed, at `page` if known; return None to give up."""
         if self.without is None:
             paged = self.raw is not None and self.raw.media_type in PAGED and self.kind in _BY_PAGE
             return replace(self, without=frozenset()) if paged else None
@@ -104,8 +104,7 @@ class Task:
 
     @property
     def file(self) -> dict[str, Any] | None:
-        """The fields of the file that a worker needs. Its groups are left out: a worker must not know who may find
-        it."""
+        """The fields of the file that a worker needs. Its groups are left out, since a worker must not know them."""
         if self.raw is None:
             return None
         told = asdict(self.raw)
@@ -126,7 +125,7 @@ def parse_task(raw: RawDocument, root: Place, settings: ParsingSettings, kind: s
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The work given to a worker at once: one task, or several small ones of one kind with equal options. `inputs`
+    """The work of one request to a worker: one task, or several small ones of one kind with equal options. `inputs`
     holds their rows, one document after the other."""
 
     tasks: tuple[Task, ...]
@@ -157,12 +156,13 @@ class Batch:
 
 
 LEAST_CHARACTERS = 1_000_000
-"""Characters of text that any file may yield, however small it is."""
+"""Most characters of text from any file, however small it is."""
 BYTES_A_CHARACTER = 64
 LEAST_BYTES = 1 << 28
-"""Bytes that a stage may make of any document, in addition to BYTES_A_CHARACTER for each character or byte of input."""
+"""Most bytes that a stage may make of any document, in addition to BYTES_A_CHARACTER for each character or byte of
+input."""
 MOST_BYTES = 1 << 29
-"""Largest result of a batch in bytes, since the pool holds one in memory for each worker."""
+"""Most bytes of the result of a batch, since the pool keeps one in memory for each worker."""
 
 
 def frame_request(batch: Batch, settings: ParsingSettings, folder: Path) -> Request:
@@ -204,7 +204,7 @@ def _describe_task(task: Task, settings: ParsingSettings, folder: Path) -> dict[
 
 
 def _characters(size: int, settings: ParsingSettings) -> int:
-    """Return how many characters of text a file of `size` bytes may yield."""
+    """Return the most characters of text that a file of `size` bytes may give."""
     return min(settings.max_characters, max(LEAST_CHARACTERS, size * settings.max_expansion))
 
 
@@ -212,13 +212,13 @@ def _characters(size: int, settings: ParsingSettings) -> int:
 
 
 MOST_MESSAGE = 2000
-"""Characters of a failure's message; the rest is cut off."""
+"""Most characters of a failure's message; the rest is cut off."""
 OF_TEXTS = frozenset({"limit_exceeded", "corrupt"})
 OF_FILES = OF_TEXTS | {
     *("crashed", "element_map", "element_map_limit", "empty", "empty_parse", "encrypted", "front_matter"),
     *("no_page", "no_picture", "no_text", "timeout", "unmapped_fonts", "unreadable", "unsupported"),
 }
-"""Codes of failures of a text, and of a file. A process may answer with no other code."""
+"""Codes of failures of a text, and of a file. A process may not answer with other codes."""
 _HASH = re.compile(r"[0-9a-f]{32}")
 
 
@@ -231,7 +231,7 @@ class TaskRefusal:
 
 
 class Attempt:
-    """A batch at work in a process, and what the process has said of it so far."""
+    """A batch in progress in a process, and its messages so far."""
 
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
@@ -241,8 +241,8 @@ class Attempt:
         self._at: tuple[int | None, bool] = None, False
 
     def take(self, message: Message) -> list[Made] | TaskRefusal | int | None:
-        """Take a message. Return what it made of each document of the batch, its refusal, or the number of the page
-        that it begins; None for other messages. Raise ValueError if the message was not expected."""
+        """Process a message. Return the results of each document of the batch, the refusal, or the number of the page
+        that begins; return None for other messages. Raise ValueError if the message was not expected."""
         value, kind = message.value, message.value.get("kind")
         if kind == "page" and self.batch.alone and type(value.get("number")) is int:
             return self._page_number(value["number"])
@@ -275,7 +275,7 @@ def _read_refusal(value: Mapping[str, Any], task: Task) -> TaskRefusal:
 
 
 def _codes(task: Task) -> frozenset[str]:
-    """Return the codes that a task may fail with: all that parsers give if it reads a file, only two if it reads
+    """Return the codes with which a task may fail: all codes of parsers if it reads a file, or only two if it reads
     text."""
     return OF_FILES if task.raw else OF_TEXTS
 

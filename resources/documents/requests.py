@@ -1,7 +1,8 @@
-"""Requests to a pool about one document: its parse, the pictures of its figures, the pictures of its pages.
+"""Requests to a pool about one document: parsing it, and drawing pictures of its figures and pages.
 
-Documents are not trusted: they are parsed, decoded and drawn in processes of their own (resources/documents/pool.py). A
-picture or page that breaks one costs no other, and not the caller. Nothing is written, and no model is loaded.
+Documents are not trusted: they are parsed, decoded and drawn in separate processes (resources/documents/pool.py). A
+picture or page that crashes a process affects neither others nor the caller. Nothing is written, and no model is
+loaded.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReadFile:
-    """One file as its parser read it, and the elements made of it. The document's language is not detected."""
+    """The parser's result for one file, and its elements. The document's language is not detected."""
 
     path: Path
     parsed: ParsedFile
@@ -59,10 +60,10 @@ class FileReader:
         self.pool, self._settings = pool, settings
 
     def read(self, path: Path) -> ReadFile:
-        """Read a file. Raise UsageError if there is no such file, DocumentError as an index run would report it."""
+        """Read a file. Raise UsageError if the file does not exist, and the DocumentError of an index run."""
         if not path.is_file():
             if path.is_dir():
-                raise UsageError(f"{path}: a folder: name one file, or index it with `pincite index {path}`")
+                raise UsageError(f"{path}: this is a folder; name one file, or index it with `pincite index {path}`")
             raise UsageError(f"{path}: {'not a file: name one' if path.exists() else 'no such file'}")
         if media_type_of(path) is None:
             raise DocumentError(
@@ -80,7 +81,8 @@ class FileReader:
 
 
 def listed_alone(path: Path, readers: Mapping[str, str] | None = None) -> tuple[RawDocument, Path]:
-    """Return a file as a document of no source, and its folder. Links are followed, since a person named the file."""
+    """Return a file as a document without a source, and its folder. Links are followed, since a person named the
+    file."""
     found = path.resolve()
     raw = RawDocument(
         document_id("", path.name), "", found.name, "", found.stat().st_size, media_type_of(path, readers) or "", None,
@@ -94,14 +96,14 @@ def listed_alone(path: Path, readers: Mapping[str, str] | None = None) -> tuple[
 
 STAGE = "figure_descriptions"
 FIGURES_A_BATCH = 16
-"""Figures in one task. A task is answered as a whole, so this bounds the pictures held at once."""
+"""Figures in one task, which bounds the pictures in memory, since a task is answered as a whole."""
 
 
 def figure_images(
     pool: DocumentPool, raw: RawDocument, root: Place, figures: Sequence[Element]
 ) -> Iterator[bytes | str]:
-    """Yield for each figure in order its picture, or the reason why there is no picture. `root` is the place that the
-    document's file is read from."""
+    """Yield for each figure in order its picture, or the reason why there is no picture. `root` is the place of the
+    document's file."""
     for start in range(0, len(figures), FIGURES_A_BATCH):
         batch = figures[start : start + FIGURES_A_BATCH]
         rows = InputRows("parsed_elements", Element, batch)
@@ -121,9 +123,10 @@ def figure_images(
 
 
 MOST_PAGES = 1_000_000
-"""Highest page number to ask for. The parser reads fewer pages of any PDF, so a higher number is a mistake."""
+"""Highest page number that can be requested. The parser reads fewer pages of any PDF, so a higher number is a
+mistake."""
 PAGES_A_BATCH = 8
-"""Pages in one task. All of them are drawn before the first can be looked at."""
+"""Pages in one task. All of them are drawn before the first one is returned."""
 
 
 class DrawnPages:
@@ -157,7 +160,7 @@ class DrawnPages:
                 yield number, self._check(number, found.get(number))
 
     def picture(self, number: int) -> RenderedPage:
-        """Draw a page. Raise DocumentError `no_page` if there is no such page, `corrupt` if it cannot be drawn."""
+        """Draw a page. Raise DocumentError `no_page` if the page does not exist, `corrupt` if it cannot be drawn."""
         ((_, found),) = self.pictures([number])
         if isinstance(found, DocumentError):
             raise found
@@ -183,14 +186,14 @@ class DrawnPages:
         except DocumentError as error:
             return error
         if number > len(self):
-            return DocumentError(f"{name} has no page {number}; it has {len(self)}", "no_page")
+            return DocumentError(f"{name} has no page {number}; choose one up to {len(self)}", "no_page")
         if row is None or not row.picture:
             reason = row.reason if row else f"{name}: page {number} crashes what draws it, or takes too long"
             return DocumentError(reason, "corrupt")
         try:
             image = Image.open(io.BytesIO(row.picture), formats=["PNG"])
             if max(image.size) > LONGEST_SIDE + PAD:
-                return DocumentError(f"{name}: page {number} is drawn larger than it was asked for", "corrupt")
+                return DocumentError(f"{name}: page {number} was drawn larger than requested", "corrupt")
             return RenderedPage(image.convert("RGB"), row.scale)
         except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError):
-            return DocumentError(f"{name}: what draws page {number} gives no picture", "corrupt")
+            return DocumentError(f"{name}: the process that draws page {number} gives no picture", "corrupt")

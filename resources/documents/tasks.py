@@ -1,8 +1,8 @@
-"""The tasks on one document: how each turns rows of tables into rows of tables, in a worker.
+"""The tasks on one document, which convert rows of input tables to rows of output tables, in a worker.
 
-They are the stages of text by name, and the requests about one document outside an index run. The text is not trusted,
-so all of this runs in a confined process (resources/workers/template.py), under limits of time and memory. It imports
-only what its tasks need.
+They are the stages of text, and the requests about one document outside an index run. The text is not trusted, so all
+of this runs in a confined process (resources/workers/template.py), under limits of time and memory. It imports only
+what its tasks need.
 """
 
 from __future__ import annotations
@@ -43,11 +43,12 @@ _ONE_AT_A_TIME = Lock()
 
 @dataclass(frozen=True, slots=True)
 class TaskInput:
-    """One document as a task gets it. `options` are plain values, `rows` the records of its input tables, `path` and
+    """The input of a task: one document. `options` are plain values, `rows` the records of its input tables, `path` and
     `raw` its file if the task reads one.
 
     Call `report` with the number of each page or picture that has a time limit of its own. Call `again` with the error
-    of a reader before another reader tries the document."""
+    of a reader before another reader tries the document.
+    """
 
     doc_id: str
     options: Mapping[str, Any]
@@ -83,7 +84,7 @@ class TaskType:
 
 
 LEAST_PROBABILITY = 0.8
-"""The probability from which on a detected language is believed. Lists of names and codes stay below it."""
+"""Least probability at which a detected language is used. Lists of names and codes stay below it."""
 
 
 @cache
@@ -128,13 +129,17 @@ def parsed_file(raw: RawDocument, path: Path, characters: int = 0, **options: An
             f"{raw.uri}: no permission to read the file; grant it and index again", "unreadable"
         ) from None
     except FileNotFoundError:
-        raise DocumentError(f"{raw.uri}: the file went away before it was read", "unreadable") from None
+        raise DocumentError(
+            f"{raw.uri}: the file was deleted before it was read; the next run lists its folder again", "unreadable"
+        ) from None
     except OSError as error:
         if error.errno == errno.EINVAL:  # a package whose table of contents leads outside of it
             raise DocumentError(
-                f"{raw.uri}: its parts are not where it says; open it and save it again", "corrupt"
+                f"{raw.uri}: its parts are not at their stated positions; open it and save it again", "corrupt"
             ) from None
-        raise DocumentError(f"{raw.uri}: the file cannot be read ({error.strerror})", "unreadable") from None
+        raise DocumentError(
+            f"{raw.uri}: the file cannot be read ({error.strerror}); check its disk", "unreadable"
+        ) from None
     require_characters(raw.uri, _written_in(parsed), characters)
     return parsed
 
@@ -238,8 +243,7 @@ def _pack(given: TaskInput) -> Rows:
 
 
 def _overlap(given: TaskInput) -> Rows:
-    """Overlap chunks: conditionally for structural chunks, between all neighbours for recursive ones, else not at
-    all."""
+    """Overlap chunks: similar neighbours for structural chunks, all neighbours for recursive ones, none for others."""
     document, packed = given.one("parsed_documents"), given.all("packed_chunks")
     strategy, tokens = given.options["strategy"], given.options["overlap_tokens"]
     bodies = {document.doc_id: document.body}
@@ -375,15 +379,15 @@ class DocumentTasks:
         size = sum(len(blob) for blob in blobs.values())
         if size > value["most_bytes"]:
             raise DocumentError(
-                f"{value['name']}: {value['stage']} makes {size >> 20:,} MB of it, far more than it has: divide the "
-                "file",
+                f"{value['name']}: {value['stage']} makes {size >> 20:,} MB of output, far more than its input: "
+                "divide the file",
                 "limit_exceeded",
             )
         hashes = {name: [output_hash(each[name]) for each in made] for name in task.tables if name in TABLES}
         return {"outputs": hashes}, blobs
 
     def _again(self, request: Message, error: Exception, worker: Worker) -> None:
-        """Report what is wrong with a document, in case its next reader ends the process."""
+        """Report the error of a document's reader, since the next reader may end the process."""
         if len(request.value["documents"]) == 1:
             worker.say("again", **self.failure(request, error, worker))
 
@@ -417,7 +421,7 @@ def _by_document(rows: Iterable[Any]) -> dict[str, list[Any]]:
 
 
 def _raw(value: dict[str, Any] | None) -> RawDocument | None:
-    """Return the listed file with the fields that parsing needs; of its side-car only the title is among them."""
+    """Return the listed file with the fields that parsing needs. The only one from its side-car is the title."""
     if value is None:
         return None
     raw = RawDocument("", "", "", "", 0, "", None, None, None, None, (), {})

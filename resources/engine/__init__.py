@@ -1,8 +1,8 @@
 """The incremental build: documents, the stages that are computed for them, and the tables that hold the results.
 
 A stage computes the documents whose inputs changed, and keeps all other rows. Results are committed part by part. The
-package knows nothing of formats, models or sources. It is entered by the names below; `tables`, `files` and `vectors`
-hold the form of the files, and where they are kept.
+package does not depend on formats, models or sources. Its public names are listed below; `tables`, `files` and
+`vectors` define the format and the place of the files.
 """
 
 from resources.engine.committed import Part, Table, rows_of

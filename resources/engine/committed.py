@@ -1,8 +1,8 @@
-"""The committed rows of tables, read by document, whatever files hold them.
+"""The committed rows of tables, read by document, regardless of the files that contain them.
 
-A commit covers a range of document ids. A table is read as a whole, or in parts: neighbouring documents, few enough to
-be held. The ranges of a table's commits need not be those of the parts: a stage reads its inputs, and its own earlier
-rows, for the documents that it is at, from as many files as have some of them.
+A commit covers a range of document ids. A table is read as a whole, or in parts: neighbouring documents that fit in
+memory. The ranges of commits may differ from those of parts: a stage reads the rows of its current documents from all
+files that contain some of them.
 """
 
 from __future__ import annotations
@@ -82,12 +82,12 @@ class StoredRows:
         return pa.concat_tables([read.replace_schema_metadata(None) for read in found])
 
     def reads(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """Yield the rows of `read`, those of one commit at a time."""
+        """Yield the rows of `read`, one commit at a time."""
         for row in self.commits:
             yield self._read(row, columns)
 
     def pieces(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """Yield the rows of `read`, as many at a time as can be held."""
+        """Yield the rows of `read` in pieces that fit in memory."""
         for row in self.commits:
             for piece in self._files.pieces(row.file, _with_ids(row, columns)):
                 yield _rows_of_commit(row, piece, columns)
@@ -123,14 +123,14 @@ class StoredRows:
 
     @property
     def stored_count(self) -> int:
-        """The number of rows that the files themselves have. Raise DamagedFile."""
+        """The number of rows in the files themselves. Raise DamagedFile."""
         return sum(
             self._files.rows(row.file) if row.whole else self._read(row, [DOC_ID]).num_rows for row in self.commits
         )
 
     @property
     def note(self) -> str:
-        """The note of the stage with the rows, "" if there are no documents."""
+        """The note that the stage stored with the rows, or "" if there are no documents."""
         return next((note for row in self.commits if (note := self._files.note(row.file))), "")
 
 
@@ -139,7 +139,7 @@ def _with_ids(row: ManifestRow, columns: Sequence[str] | None) -> Sequence[str] 
 
 
 def _rows_of_commit(row: ManifestRow, read: pa.Table, columns: Sequence[str] | None) -> pa.Table:
-    """Return the rows that belong to a commit, of those read from its file."""
+    """Return the rows that belong to a commit, from the rows of its file."""
     if row.whole:
         return read
     import pyarrow.compute as pc
@@ -154,7 +154,7 @@ def _rows_of_commit(row: ManifestRow, read: pa.Table, columns: Sequence[str] | N
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Neighbouring documents of one bucket, few enough to be held, as they are committed in some tables. Their ids are
+    """Neighbouring documents of one bucket that fit in memory, with their committed rows in some tables. Their ids are
     from `first` to before `after`. A table that is not parted has one part, of all ids."""
 
     bucket: int
@@ -180,7 +180,7 @@ class Part:
         return self._rows[table].read(columns)
 
     def pieces(self, table: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """Yield the rows of `read`, some at a time."""
+        """Yield the rows of `read` in pieces."""
         return self._rows[table].pieces(columns)
 
     def records(self, table: str, doc_ids: Collection[str]) -> dict[str, list[Any]]:
@@ -204,7 +204,7 @@ class Part:
         return self._rows[table].rows
 
     def stored_rows(self, table: str) -> int:
-        """Return the number of rows that the files of a table themselves have. Raise DamagedFile."""
+        """Return the number of rows in the files of a table. Raise DamagedFile."""
         return self._rows[table].stored_count
 
     def documents(self, table: str) -> int:
@@ -222,7 +222,7 @@ class Part:
         return found[0] if len(found) == 1 else ""
 
     def has_own_file(self, table: str) -> bool:
-        """Say whether just these documents of a table are committed together, in a file without others."""
+        """Say whether a file of a table contains exactly these documents."""
         commits = self._rows[table].commits if table in self._rows else ()
         return len(commits) == 1 and commits[0].whole
 
@@ -234,11 +234,11 @@ class Part:
         return own == others
 
     def note(self, table: str) -> str:
-        """Return what the stage noted with the rows of a table: the identity of an embedder, or a floor."""
+        """Return the note that the stage stored with the rows of a table: the identity of an embedder, or a floor."""
         return self._rows[table].note
 
     def origin(self, table: str, doc_id: str) -> tuple[str, datetime | None]:
-        """Return for people where the rows of a document lie, and when they were committed."""
+        """Return the file with the rows of a document, and the time of its commit, for people."""
         row = next(row for row in self._rows[table].commits if row.first <= doc_id < row.after)
         return row.file, row.committed_at
 
@@ -249,7 +249,7 @@ def output_of(commits: Sequence[ManifestRow]) -> str:
 
 
 class Table:
-    """The committed rows of one table. Rows whose file is `lost` were never made."""
+    """The committed rows of one table. Rows in a `lost` file count as not made."""
 
     def __init__(self, name: str, files: ParquetTables, rows: Sequence[ManifestRow]) -> None:
         self.name, self._files, self._all = name, files, rows
@@ -281,12 +281,12 @@ class Table:
 
     @property
     def note(self) -> str:
-        """The note of the stage with the rows, "" if the table was never made."""
+        """The note that the stage stored with the rows, or "" if the table was never made."""
         return self._stored.note
 
     def unsound(self, note: str | None = None) -> Iterator[tuple[str, str]]:
-        """Yield the problems of committed files, as a code and a text: they must be intact, with the rows that they
-        were committed with, and have this note if one is given."""
+        """Yield the problems of committed files, as a code and a text: a file is not intact, lacks committed rows, or
+        has another note than the given one."""
         for row in {row.file: row for row in self._all}.values():
             if not self._files.exists(row.file):
                 yield "missing_file", row.file
@@ -299,16 +299,16 @@ class Table:
 
     @property
     def files(self) -> list[str]:
-        """Names that change with the rows, for keys of caches and for people."""
+        """Names that change with the rows, for cache keys and for people."""
         return [row.file for row in self._commits.rows]
 
     def pieces(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """Yield the rows in order of documents, as many at a time as can be held."""
+        """Yield the rows in order of documents, in pieces that fit in memory."""
         return self._stored.pieces(columns)
 
     def reads(self, columns: Sequence[str] | None = None, required: bool = False) -> Iterator[pa.Table]:
-        """Yield the same rows, those of a whole commit at a time. Raise IndexStateError for one whose file is lost if
-        all are `required`."""
+        """Yield the same rows, one whole commit at a time. If all are `required`, raise IndexStateError for a commit
+        whose file is lost."""
         return StoredRows(self._files, self.name, self._all if required else self._commits.rows).reads(columns)
 
     def rows_between(self, first: str, after: str, columns: Sequence[str] | None = None) -> pa.Table:
@@ -320,7 +320,7 @@ class Table:
         return bool(self._lost.commits_over((doc_id, f"{doc_id}0")))
 
     def lost_buckets(self, buckets: int) -> set[int]:
-        """Return the buckets, of `buckets` in all, with a file that is gone or known to be damaged."""
+        """Return the buckets with a file that is missing or known to be damaged; there are `buckets` buckets."""
         return {bucket for row in self._lost.rows for bucket in buckets_over(row.range, buckets)}
 
     def holds(self, first: str, after: str) -> bool:
@@ -356,7 +356,7 @@ def rows_of(rows: pa.Table, doc_ids: Collection[str]) -> pa.Table:
 
 
 def by_document(read: pa.Table, table: str, doc_ids: Collection[str]) -> dict[str, list[Any]]:
-    """Return the records of some documents of these rows by document, in table order."""
+    """Return the records of some documents among these rows, by document, in table order."""
     rows: list[Any] = from_table(STAGE_OF_TABLE[table].tables[table], rows_of(read, doc_ids))
     grouped: dict[str, list[Any]] = {}
     for row in rows:
@@ -365,8 +365,8 @@ def by_document(read: pa.Table, table: str, doc_ids: Collection[str]) -> dict[st
 
 
 def require_commits(tables: Mapping[str, Commits], ends: Range, where: str) -> dict[str, tuple[ManifestRow, ...]]:
-    """Return the commits of a range in each table. Raise IndexStateError (`missing_input`), naming `where` these
-    documents are, if a table was not made for all of them."""
+    """Return the commits of a range in each table. Raise IndexStateError (`missing_input`), with `where` in its
+    message, if a table was not made for all these documents."""
     for table, commits in tables.items():
         if not commits.cover(ends):
             raise IndexStateError(

@@ -1,10 +1,10 @@
 """The incremental run of one stage: plan by fingerprints, keep unchanged rows, compute the rest, commit each part.
 
 A stage's compute is a function from Works to each work with its outcome, in any order. So a stage may look ahead over
-parts (parsing, embedding), and a run holds only the plans of the parts at work.
+parts (parsing, embedding), and a run keeps only the plans of the parts in progress.
 
-The table of listed documents decides which parts there are: its files are split and joined as documents come and go,
-and all other tables follow when they are next made.
+The table of listed documents defines the parts: its files are split and joined as documents are added and removed, and
+all other tables follow when they are next made.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ def input_hash(inputs: Mapping[str, Commits], ends: Range) -> str:
 
 
 def made_from(made: Commits, inputs: Mapping[str, Commits], ends: Range) -> bool:
-    """Say whether all documents of a range were made from these inputs. Commits are compared whole, even if they reach
-    beyond the range: settings with another number of buckets leave them as they are."""
+    """Say whether all documents of a range were made from these inputs. Whole commits are compared, even if they extend
+    beyond the range, since a change of the number of buckets does not rewrite them."""
     return made.cover(ends) and all(
         row.input == input_hash(inputs, row.range) and all(rows.cover(row.range) for rows in inputs.values())
         for row in made.commits_over(ends)
@@ -108,12 +108,12 @@ def made_from(made: Commits, inputs: Mapping[str, Commits], ends: Range) -> bool
 
 @dataclass(frozen=True, slots=True)
 class StagePlan:
-    """The plan of one stage over the commits at the start of its run, so that a part's plan does not depend on when it
-    is made. It uses the commits of the `inputs`, of the tables that the stage looks at besides, and of its own tables
-    `before`.
+    """The plan of one stage, based on the commits at the start of its run, so a part's plan does not depend on the time
+    of planning. It uses the commits of the `inputs`, of tables that the stage looks at, and of its own tables `before`.
 
-    `part` makes a part of a bucket's range and its commits. `retried` are documents to try again although nothing
-    about them changed. With `retry_failed`, all documents that failed are tried again."""
+    `part` makes a part of a bucket's range and its commits. `retried` are documents to try again although nothing about
+    them changed. With `retry_failed`, all documents that failed are tried again.
+    """
 
     stage: Stage
     tables: ParquetTables
@@ -140,7 +140,7 @@ class StagePlan:
         return set(self.retried[bisect_left(self.retried, ends[0]) : bisect_left(self.retried, ends[1])])
 
     def up_to_date(self, ends: Range) -> bool:
-        """Say whether there is nothing to do for a part."""
+        """Say whether a part needs no work."""
         return (
             not self.retry_failed
             and not self.retried_in(ends)
@@ -184,21 +184,22 @@ class StagePlan:
 
 
 LISTING = next(table for table, stage in STAGE_OF_TABLE.items() if not stage.inputs)
-"""The table that all others are made from."""
+"""The table from which all others are made."""
 
 
 def with_documents(parts: Iterable[Ends], doc_ids: Iterable[str]) -> list[Ends]:
-    """Return the parts that some of these documents belong to."""
+    """Return the parts that contain some of these documents."""
     ids = sorted(doc_ids)
     return [(bucket, ends) for bucket, ends in parts if bisect_left(ids, ends[0]) < bisect_left(ids, ends[1])]
 
 
 class Engine:
-    """The stages over one state: brought up to date document by document, and read as parts and tables.
+    """The stages of one state.
 
-    `frozen` is what stages must know of models and statistics, `recorded` the keys that a generation was made with.
-    `readers` returns a description of the programs that can read documents here, which decides whether a document that
-    nothing could read is tried again."""
+    They are updated document by document, and read as parts and tables. `frozen` has the models and statistics that
+    stages need; `recorded` has the keys of a generation's tables. `readers` returns a description of the programs that
+    can read documents here, which decides whether a document that nothing could read is tried again.
+    """
 
     def __init__(
         self,
@@ -215,7 +216,7 @@ class Engine:
         self.freeze(frozen)
 
     def freeze(self, frozen: Frozen) -> None:
-        """Run stages from now on with what a generation has frozen."""
+        """Run stages from now on with the frozen values of a generation."""
         self.frozen = frozen
         self._keys = stage_keys(self.settings, frozen)
 
@@ -232,14 +233,14 @@ class Engine:
         return self._run.progress
 
     def key(self, stage: str) -> str:
-        """Return the key of a stage: as recorded for the generation, else by the settings."""
+        """Return the key of a stage: the recorded one of the generation, or else the one from the settings."""
         return self._recorded.get(stage) or self._keys[stage]
 
     def _committed_rows(self, table: str) -> list[ManifestRow]:
         return self.catalog.manifest_of(table, self.key(STAGE_OF_TABLE[table].name))
 
     def commits(self, table: str) -> Commits:
-        """Return the commits of a table under the present settings, except those whose file is lost."""
+        """Return the commits of a table under the current settings, except those whose file is lost."""
         return Commits(row for row in self._committed_rows(table) if self.tables.exists(row.file))
 
     def bucket_of(self, doc_id: str) -> int:
@@ -248,8 +249,7 @@ class Engine:
     # ------------------------------------------------------------ reading
 
     def table(self, name: str, buckets: Collection[int] | None = None, key: str | None = None) -> Table:
-        """Return a table as it is committed now: of these buckets, if any are named, and under this key in place of the
-        present one, if one is given."""
+        """Return the committed table: of all buckets, or of `buckets`; and under the current key, or under `key`."""
         rows = self._committed_rows(name) if key is None else self.catalog.manifest_of(name, key)
         if buckets is not None and len(set(buckets)) < self.settings.buckets:
             own, of = Commits(rows), self.settings.buckets
@@ -257,8 +257,8 @@ class Engine:
         return Table(name, self.tables, rows)
 
     def spans_buckets(self) -> bool:
-        """Say whether a commit has documents of several buckets, as it may after their number changed. A run of one of
-        these buckets leaves work for a run of the others."""
+        """Say whether a commit contains documents of several buckets, as it may after their number changed. A run of
+        one of these buckets leaves work for the others."""
         tables = [table for table, stage in STAGE_OF_TABLE.items() if stage.parted]
         rows = (row for table in tables for row in self._committed_rows(table))
         return any(len(buckets_over(row.range, self.settings.buckets)) > 1 for row in rows)
@@ -280,11 +280,12 @@ class Engine:
         require: bool = False,
         partial: bool = False,
     ) -> list[Part]:
-        """Return the documents of these buckets, or of all, in parts that can be held, as committed in these tables;
-        only parts of these documents, if any are given, and for which the table `having` was made. A part that lacks a
-        table is left out, unless `partial` takes it without that table.
+        """Return the documents of these buckets, or of all, in parts that fit in memory, with their committed rows in
+        these tables. With `doc_ids`, return only parts with these documents; with `having`, only parts for which that
+        table was made. A part that lacks a table is left out, unless `partial` is set.
 
-        Raise IndexStateError (`missing_input`) for such a part with `require`."""
+        Raise IndexStateError (`missing_input`) for such a part with `require`.
+        """
         divided = self._parts(buckets)
         if doc_ids is not None:
             divided = with_documents(divided, doc_ids)
@@ -301,8 +302,8 @@ class Engine:
         return found
 
     def versions(self, stage: str) -> dict[int, list[str]]:
-        """Return by bucket what identifies the rows of a stage, for each bucket that was made whole: the key and the
-        hash of each commit of each table. A stage that is not parted has one version, by UNPARTITIONED."""
+        """Return the version of a stage's rows for each completely made bucket: the key and the hash of each commit of
+        each table. A stage that is not parted has one version, under UNPARTITIONED."""
         tables, count = [self.commits(table) for table in STAGES[stage].tables], self.settings.buckets
         parted = STAGES[stage].parted
         ranges = (
@@ -315,8 +316,8 @@ class Engine:
         }
 
     def unmade(self, table: str, lost: bool = False) -> list[int]:
-        """Return the buckets that a table was never made for; with `lost` also those whose file is gone. A table that
-        is not parted has only UNPARTITIONED."""
+        """Return the buckets for which a table was never made; with `lost` also those whose file is missing. A table
+        that is not parted has only UNPARTITIONED."""
         made = self.commits(table) if lost else Commits(self._committed_rows(table))
         if not STAGE_OF_TABLE[table].parted:
             return [] if made.cover(ALL_IDS) else [UNPARTITIONED]
@@ -326,8 +327,8 @@ class Engine:
     def due_parts(
         self, stages: Iterable[str], tables: Iterable[str], doc_ids: Iterable[str] | None = None
     ) -> list[Part]:
-        """Return the parts for which one of these stages has something to do, with those of these tables that were
-        made; only parts of these documents, if any are named."""
+        """Return the parts in which one of these stages has work to do, with the existing ones of these tables; with
+        `doc_ids`, only parts with these documents."""
         divided = self._parts()
         if doc_ids is not None:
             divided = with_documents(divided, doc_ids)
@@ -340,7 +341,7 @@ class Engine:
         ]
 
     def part_of(self, doc_id: str, tables: Iterable[str]) -> Part:
-        """Return the part that a document belongs to, with those of these tables that were made."""
+        """Return the part that contains a document, with the existing ones of these tables."""
         (part,) = self.parts(tables, [self.bucket_of(doc_id)], [doc_id], partial=True)
         return part
 
@@ -358,10 +359,11 @@ class Engine:
         failures: Sequence[Failure] = (),
         keep_failures_of: Collection[str] = (),
     ) -> None:
-        """Write and commit parts of a table that is made from no other, in place of all that the ranges `over` have.
+        """Write and commit parts of a table without input tables, replacing all commits in the ranges `over`.
 
-        Each has its range, its rows, the states of its documents, and the hash of its rows. If there are no parts, only
-        failures are replaced. The failures of documents in `keep_failures_of` stay."""
+        Each part has its range, its rows, the states of its documents, and the hash of its rows. If there are no parts,
+        only failures are replaced. The failures of documents in `keep_failures_of` stay.
+        """
         from resources.postgres.catalog import ManifestRow
 
         stage, rows = STAGE_OF_TABLE[table].name, []
@@ -408,7 +410,7 @@ class Engine:
         self.tables.mark_damaged(sorted(self.catalog.files_under(keys)))
 
     def survey(self) -> None:
-        """Prepare for questions about most files."""
+        """Prepare for checks of most files."""
         self.tables.survey()
 
     def is_whole(self, keys: Collection[str]) -> bool:
@@ -418,7 +420,7 @@ class Engine:
     # ------------------------------------------------------------ keys and failures
 
     def failures(self) -> list[Failure]:
-        """Return all failures that still hold under the present settings, by source and uri."""
+        """Return all current failures under the present settings, by source and uri."""
         return self.catalog.failures({self.key(stage) for stage in STAGES})
 
     def _failed_states(self, failures: Sequence[Failure]) -> Iterator[tuple[Failure, DocumentState]]:
@@ -434,8 +436,8 @@ class Engine:
                 yield from ((item, states[item.doc_id]) for item in there if item.doc_id in states)
 
     def held_documents(self) -> dict[str, Failure]:
-        """Return the documents that failed at a stage after parsing, with their failures. No later table has them;
-        readers get their previous version, if there is one."""
+        """Return the documents that failed at a stage after parsing, with their failures. They are in no later table;
+        readers get their previous version, if any."""
         failures = [item for item in self.failures() if item.stage not in ("raw_documents", KEEPING)]
         return {item.doc_id: item for item, state in self._failed_states(failures) if not state.output}
 
@@ -478,17 +480,16 @@ class Engine:
         return StagePlan(stage, self.tables, self._part, inputs, looked_at, before, retried, self._run.retry_failed)
 
     def due(self, name: str, buckets: Collection[int] | None = None) -> list[Range]:
-        """Return the ranges, in these buckets or in all, that were never made, or were made from other inputs than the
-        present ones."""
+        """Return the ranges in these buckets, or in all, that were never made, or were made from older inputs."""
         return self._due([name], [ends for _, ends in self._parts(buckets)])
 
     def is_behind(self) -> bool:
-        """Say whether a stage of documents has something to do anywhere."""
+        """Say whether a stage of documents has work to do anywhere."""
         stages = [stage.name for stage in STAGES.values() if stage.inputs and stage.parted]
         return bool(self._due(stages, [ends for _, ends in self._parts()]))
 
     def _due(self, names: Iterable[str], ranges: Sequence[Range]) -> list[Range]:
-        """Return the ranges for which one of these stages has something to do. Each table's commits are read once."""
+        """Return the ranges in which one of these stages has work to do. Each table's commits are read once."""
         stages = [STAGES[name] for name in names]
         tables = {table for stage in stages for table in (*stage.inputs, *stage.tables)}
         known = {table: self.commits(table) for table in tables}
@@ -497,8 +498,8 @@ class Engine:
         return [ends for ends in ranges if not all(made_from(made[name], inputs[name], ends) for name in made)]
 
     def _commits_before(self, stage: Stage, known: Mapping[str, Commits] | None = None) -> dict[str, Commits]:
-        """Return the commits of a stage's tables, of those `known` if they are given. Documents that lack the file of
-        one table were never made."""
+        """Return the commits of a stage's tables, or those of the `known` ones. Documents that lack the file of one
+        table count as never made."""
         found = {table: known[table] if known else self.commits(table) for table in stage.tables}
         return {
             table: Commits(row for row in commits.rows if all(other.cover(row.range) for other in found.values()))
@@ -506,8 +507,8 @@ class Engine:
         }
 
     def _documents_to_retry(self, stage: Stage, before: Mapping[str, Commits]) -> set[str]:
-        """Return documents to try again although nothing about them changed: documents whose failure may pass. A run
-        that retries failures gets every failed document, and documents with fallback results."""
+        """Return documents to try again although their inputs did not change, since their failure may be temporary. A
+        run that retries failures gets every failed document, and documents with fallback results."""
         failures = self.catalog.failures([self.key(stage.name)])
         if not self._run.retry_failed:
             return self.passing(stage, failures)
@@ -520,8 +521,8 @@ class Engine:
         return found
 
     def passing(self, stage: Stage, failures: Iterable[Failure]) -> set[str]:
-        """Return documents whose failure at this stage may not occur again: it was a passing one, the limit that they
-        exceeded has changed, or no reader could read them and other readers are installed now."""
+        """Return documents whose failure at this stage may not occur again: it was temporary, the exceeded limit has
+        changed, or other readers are installed now."""
         own = [item for item in failures if item.stage == stage.name]
         found = {item.doc_id for item in own if item.code in PASSING}
         limited = [item for item in own if self._limits_of(item.code)]
@@ -531,7 +532,8 @@ class Engine:
         return found
 
     def _limits_of(self, code: str) -> str:
-        """Return a hash of the causes that a failure with this code may have besides the file; empty if it has none."""
+        """Return a hash of the causes, other than the file, that a failure with this code may have; return "" if there
+        are no others."""
         if code in UNREAD:
             return self._installed_models
         if code not in LIMITED:
@@ -606,7 +608,7 @@ class Engine:
     def _rows_to_keep(
         self, work: Work, keep: Collection[str], before: StoredRows | None, settled: Settled
     ) -> pa.Table | None:
-        """Return the rows to carry over: of unchanged documents, and of documents that failed at KEEPING unless they
+        """Return the rows to keep: those of unchanged documents, and of documents that failed at KEEPING unless they
         are withheld."""
         keeps = work.stage.name == KEEPING
         failures = {doc_id: result for doc_id, result in settled.items() if keeps and isinstance(result, Failure)}

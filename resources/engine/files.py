@@ -3,8 +3,8 @@
 Files never change, so a process does not ask again for one that it has seen. A listing of the folder says once which
 exist. A file that was deleted later is noticed when it is fetched, and by `intact`, which always asks.
 
-Others may write in a store. A file is parsed only after its bytes were hashed, whole or block by block. Only files
-that pincite is known to have written are searched for vectors and replies.
+Other programs may write to a store. A file is parsed only after its bytes were hashed, as a whole or block by block.
+Only files that pincite has written are searched for vectors and replies.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 
 
 LARGE = 1 << 24
-"""Bytes of a file above which it is hashed piece by piece and then read from disk, not from memory."""
+"""Bytes of a file above which it is hashed in pieces and then read from disk instead of memory."""
 OWN_NAME = re.compile(
     r"[a-z_]+/[0-9a-zA-Z_-]+/(all|[0-9]{2,}|[0-9a-f]{8}-([0-9a-f]{8}|g))-[0-9a-f]{32}\.parquet(\.[0-9a-f]+\.partial)?"
 )
 """Names that pincite gives to table files, and to half-written ones. Older versions wrote two digits or more in place
-of a range of ids. It leaves all other files below the root alone."""
+of a range of ids. pincite ignores all other files below the root."""
 Listed = tuple[str, int]
 """The name of a file, and its bytes."""
 
 
 class Harmed(Exception):
-    """An error for a file whose bytes are not those that it is named after."""
+    """An error for a file whose bytes do not match its name."""
 
 
 class Files(Protocol):
@@ -59,16 +59,17 @@ class Files(Protocol):
         """Return a source for pyarrow with the file's checked bytes. Raise FileNotFoundError, Harmed."""
 
     def glance(self, name: str) -> Any:
-        """Return such a source for reading parts of it. Raise as `open`; reading raises Harmed if a part is wrong."""
+        """Return a source for reading parts of the file. Raises the errors of `open`; reading raises Harmed if a part
+        is wrong."""
 
     def place(self, name: str) -> Path:
-        """Return the path of the file on this machine, for readers of their own. Raise as `open`."""
+        """Return the path of the file on this machine, for other readers. Raises the errors of `open`."""
 
     def exists(self, name: str) -> bool:
         """Say whether the file exists, intact or not."""
 
     def survey(self) -> None:
-        """Prepare for `exists` being asked of most files."""
+        """Prepare for calls of `exists` for most files."""
 
     def intact(self, name: str) -> bool:
         """Say whether the file exists now with the right bytes; all of them are read."""
@@ -77,7 +78,7 @@ class Files(Protocol):
         """Return all files of a folder and of folders in it, "" for the root; the newest first."""
 
     def list_own(self, below: str) -> list[Listed]:
-        """Return the files of `listed` that pincite wrote."""
+        """Return the files of `list_files` that pincite wrote."""
 
     def delete(self, names: Collection[str]) -> None: ...
 
@@ -89,7 +90,7 @@ class Sound:
         self._seen: dict[str, tuple[int, ...]] = {}
 
     def open(self, path: Path, content: str) -> Any:
-        """Return a source for pyarrow, checked. Raise FileNotFoundError, Harmed."""
+        """Check the bytes of a file, and return a source of them for pyarrow. Raise FileNotFoundError, Harmed."""
         import pyarrow as pa
 
         try:
@@ -167,7 +168,7 @@ class LocalFiles:
         return self.place(name).is_file()
 
     def survey(self) -> None:
-        """Do nothing: a look at a local file costs little."""
+        """Do nothing, since a look at a local file is cheap."""
 
     def intact(self, name: str) -> bool:
         held = hashlib.blake2b(digest_size=16)
@@ -195,7 +196,7 @@ class LocalFiles:
         return [(name, size) for _, name, size in sorted(found)]
 
     def list_own(self, below: str) -> list[Listed]:
-        """Return all files: the folder is within a state, in which nobody else may write."""
+        """Return all files: the folder is within a state, where only pincite writes."""
         return self.list_files(below)
 
     def delete(self, names: Collection[str]) -> None:
@@ -212,12 +213,12 @@ class LocalFiles:
 
 BELOW = "parquet/"
 BLOCK = 1 << 16
-"""Bytes of a file that share one hash, and are read together at least."""
+"""Bytes of a file that share one hash, and that are read together."""
 _BUFFER = 1 << 18
 _DIGEST = 16
 """Bytes of a block's hash."""
 _TRIES = 10
-"""Fetches of one file before it counts as damaged: other processes may delete its copy in between."""
+"""Most fetches of one file until it counts as damaged: other processes may delete its copy in between."""
 
 
 class StoredFiles:
@@ -228,9 +229,9 @@ class StoredFiles:
         self._store, self._cache, self._book, self._sound = store, cache, book, Sound()
         self._adopted = False
         self._written: dict[str, Written] = {}
-        """Size and block hashes that the book had for files when they were listed last."""
+        """Size and block hashes of files that the database had at the last listing."""
         self._sizes: dict[str, int] = {}
-        """Bytes of the files that this process has seen."""
+        """Sizes in bytes of the files that this process has seen."""
         self._listed = set[str]()
         """Folders, ending in a slash, whose files were listed."""
 
@@ -300,9 +301,10 @@ class StoredFiles:
         self.list_files("")
 
     def list_files(self, below: str) -> list[Listed]:
-        """Return the files of a folder, the newest first, without objects whose names pincite does not give.
+        """Return the files of a folder, newest first, without objects with other names than pincite's.
 
-        A store may hold other people's objects with any path as key: they are neither read nor deleted."""
+        A store may have objects of other programs: they are neither read nor deleted.
+        """
         folder = f"{below.rstrip('/')}/" if below else ""
         found = sorted(self._store.list_objects(BELOW + folder), key=lambda each: (-each.changed, each.key))
         named = [(each.key.removeprefix(BELOW), each.size) for each in found]
@@ -314,7 +316,7 @@ class StoredFiles:
         return named
 
     def list_own(self, below: str) -> list[Listed]:
-        """Return the files of `listed` that pincite wrote."""
+        """Return the files of `list_files` that pincite wrote."""
         self._adopt()
         named = self.list_files(below)
         known = self._book.files_below(f"{below.rstrip('/')}/" if below else "")
@@ -322,8 +324,8 @@ class StoredFiles:
         return [(name, size) for name, size in named if name in known]
 
     def _adopt(self) -> None:
-        """Take over the files in the store if the database knows of none: it is new, was lost, or is older than the
-        book. They are trusted in their present state; files that others add later are not."""
+        """Adopt the files in the store if the database has no record of files: it is new, was lost, or is of an older
+        version. They are trusted in their present state; files that others add later are not."""
         if not self._adopted and not self._book.any_known():
             self._book.note({name: Written(size) for name, size in self.list_files("")})
         self._adopted = True
@@ -338,7 +340,8 @@ class StoredFiles:
     # ------------------------------------------------------------ writing
 
     def put(self, name: str, data: Any) -> None:
-        """Write a file over any of its name, intact or damaged. A copy stays here for the stages that read it next."""
+        """Write a file, replacing any file of its name, intact or damaged. A local copy is kept for the stages that
+        read it next."""
         content = content_of(name)
         self._adopt()
         self._note(name, bytes(data))
@@ -367,9 +370,10 @@ class StoredFiles:
 
 
 class _Blocks(io.RawIOBase):
-    """An object as a file. Only blocks that are read are fetched, and each is hashed before it is given out.
+    """An object as a file. Only blocks that are read are fetched, and each is hashed before it is returned.
 
-    Reading raises Harmed if a block differs from what was written."""
+    Reading raises Harmed if a block differs from the written one.
+    """
 
     def __init__(self, store: ObjectStore, key: str, written: Written) -> None:
         self._store, self._key, self._file, self._at = store, key, written, 0

@@ -1,7 +1,6 @@
-"""Commits and files that are held in memory and gone with their object: for trial runs, and for tests of stages.
+"""Commits and files in memory, for trial runs and for tests of stages.
 
-Both stand behind the engine in place of Postgres and of a folder. Commits may be laid over those of a real catalog,
-which is only read.
+The engine uses them instead of Postgres and a folder. Commits may extend those of a real catalog, which is only read.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class MemoryManifest:
-    """Commits and failures; implements Manifest. If a catalog `under` is given, its own hold until they are replaced
+    """Commits and failures; implements Manifest. The commits of a catalog `under` are valid until they are replaced
     here."""
 
     def __init__(self, under: Catalog | None = None) -> None:
@@ -61,7 +60,7 @@ class MemoryManifest:
             self._commits[table, key] = sorted(own, key=attrgetter("first"))
 
     def failures(self, keys: Collection[str]) -> list[Failure]:
-        """Return all failures that still hold under these keys of stages, by source and uri."""
+        """Return all current failures under these keys of stages, by source and uri."""
         found = []
         for key in keys:
             before = self._under.failures([key]) if self._under else []
@@ -110,7 +109,7 @@ class MemoryFiles:
         return name in self._files
 
     def survey(self) -> None:
-        """Do nothing: a look costs little."""
+        """Do nothing, since a look is cheap."""
 
     def intact(self, name: str) -> bool:
         return name in self._files and bytes_hash(self._files[name][1]) == content_of(name)

@@ -4,7 +4,7 @@ The footer has the state of every document in the file, also of those without ro
 since a footer is text and JSON took longer to read than the rows. Older files have JSON; both are read.
 
 A file does not count until the manifest names it. It is read only if its bytes match its name; a damaged file is
-treated as missing. Where there are no documents there is a name, but no file: nothing is written or opened for it.
+treated as missing. A table without documents has a name but no file.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def states_table(documents: Mapping[str, DocumentState]) -> pa.Table:
 
 
 def pack_states(states: pa.Table) -> bytes:
-    """Return the states as a footer carries them."""
+    """Return the states in the form stored in a footer."""
     import pyarrow as pa
 
     sink = pa.BufferOutputStream()
@@ -96,22 +96,23 @@ FOOTER, STATES = b"pincite", b"pincite.documents"
 ROW_GROUP = 8192
 """Rows of a row group: the most that a reader of one piece at a time holds."""
 EMPTY = "empty"
-"""The last part of the name of rows without documents. There is no such file."""
+"""The last part of the name of a table without documents, which has no file."""
 PEEKED = 64 << 20
-"""Bytes of columns peeked at in remote files that stay in memory, so that they are not fetched again."""
+"""Bytes of peeked columns of remote files that are kept in memory, so that they are not fetched again."""
 
 
 _DIVIDED = re.compile(r"/([0-9a-f]{8})-([0-9a-f]{8}|g)-")
 
 
 def range_of(name: str) -> Range | None:
-    """Return the range of the documents in a file; None if its name tells none, or it is not divided."""
+    """Return the range of the documents in a file; return None if its name has no range, or the table is not
+    divided."""
     found = _DIVIDED.search(name)
     return (found[1], found[2]) if found else None
 
 
 def is_empty(name: str) -> bool:
-    """Say whether a name stands for no documents, so that there is no file."""
+    """Say whether a name stands for a table without documents, which has no file."""
     return name.endswith(f"/{EMPTY}")
 
 
@@ -131,7 +132,7 @@ class ParquetTables:
 
     @property
     def place_text(self) -> str:
-        """Their place, for people."""
+        """The place of the tables, as text for people."""
         return self.files_kept.shown
 
     @property
@@ -144,7 +145,7 @@ class ParquetTables:
         return f"{table}/{key}/{part}-{content}.parquet"
 
     def place(self, name: str) -> str:
-        """Return the path of a file, or of its local copy, for readers of their own."""
+        """Return the path of a file, or of its local copy, for other readers."""
         with self._naming_file(name):
             return str(self.files_kept.place(name))
 
@@ -234,7 +235,7 @@ class ParquetTables:
         return self._open(name).read(columns=list(columns) if columns else None)
 
     def pieces(self, name: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """Yield the rows of `read`, some at a time."""
+        """Yield the rows of `read` in pieces."""
         if is_empty(name):
             yield self.read(name, columns)
             return
@@ -256,16 +257,16 @@ class ParquetTables:
         return table_of_json(json.loads(footer[FOOTER])["documents"])
 
     def note(self, name: str) -> str:
-        """Return the note of a file, "" where there are no documents."""
+        """Return the note of a file, or "" if there are no documents."""
         return "" if is_empty(name) else str(json.loads(self._open(name).metadata.metadata[FOOTER])["note"])
 
     def exists(self, name: str) -> bool:
-        """Say whether the file exists and is not known to be damaged. This is always
-        true where there are no documents, and for rows in Postgres, which have an empty name."""
+        """Say whether the file exists and is not known to be damaged. This is always true for a table without
+        documents, and for rows in Postgres, whose name is empty."""
         return not name or is_empty(name) or (name not in self.damaged and self.files_kept.exists(name))
 
     def survey(self) -> None:
-        """Prepare for `exists` being asked of most files, by listing them all at once."""
+        """Prepare for calls of `exists` for most files by listing them all at once."""
         self.files_kept.survey()
 
     def rows(self, name: str) -> int:
@@ -273,8 +274,8 @@ class ParquetTables:
         return 0 if is_empty(name) else int(self._open(name).metadata.num_rows)
 
     def intact(self, name: str) -> bool:
-        """Say whether a file exists with the bytes that it is named after; all of them are read.
-        Where there are no documents it is always intact."""
+        """Say whether a file exists and its bytes match its name; all of them are read. A table without documents is
+        always intact."""
         return is_empty(name) or self.files_kept.intact(name)
 
     def mark_damaged(self, names: Collection[str]) -> None:
@@ -296,7 +297,8 @@ class ParquetTables:
 
 
 def _codecs(schema: pa.Schema) -> str | dict[str, str]:
-    """Return zstd for all columns except vectors, which it makes hardly a twelfth smaller and twice as slow to read."""
+    """Return zstd for all columns except vectors: it makes those less than a twelfth smaller, and twice as slow to
+    read."""
     import pyarrow as pa
 
     vectors = [field.name for field in schema if pa.types.is_list(field.type) and field.type.value_type == pa.float32()]

@@ -1,6 +1,6 @@
 """The lookup of vectors by embedder and by the key of their input, so that nothing is embedded twice.
 
-Keys are held as sixteen bytes each and not as Python objects, since there are millions.
+Each key is sixteen bytes in an array instead of a Python object, since there are millions.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def keys_from(digits: Iterable[str]) -> Keys:
 
 
 def sound_keys(column: pa.ChunkedArray) -> Keys:
-    """Return the keys in a file that nobody has checked yet; none if it is damaged: no run takes vectors from it."""
+    """Return the keys in an unchecked file, or no keys if it is damaged: no run takes vectors from it."""
     try:
         digits = column.to_pylist()
         keys = keys_from(digits)
@@ -114,8 +114,8 @@ def vectors_of(part: Part, table: str, doc_ids: Collection[str]) -> dict[str, di
 
 
 def kept_files(tables: ParquetTables, table: str, place: str) -> dict[str, Range | None]:
-    """Return the files of a table in a named place (instead of a key), each with the range of its documents; None if
-    its name tells none."""
+    """Return the files of a table in a named place (instead of a key), each with the range of its documents, or None if
+    its name has no range."""
     return {name: range_of(name) for name in tables.files(f"{table}/{place}")}
 
 
@@ -129,7 +129,7 @@ class _Places:
     names: list[str]
 
     def take(self, file: str, keys: Keys) -> int:
-        """Note the keys of a file that have no place yet. Return how many there were."""
+        """Record the places of a file's keys that have no place yet. Return how many there were."""
         import numpy as np
 
         at, there = places_in(self.keys, keys)
@@ -141,7 +141,7 @@ class _Places:
         return int(new.sum())
 
     def places_of(self, digits: Sequence[str]) -> dict[str, tuple[str, int]]:
-        """Return file and row of each of these keys that has a place."""
+        """Return file and row of each of these keys with a known place."""
         at, there = places_in(self.keys, keys_from(digits))
         there[there] = self.files[at[there]] >= 0
         named, at = there.nonzero()[0].tolist(), at[there]
@@ -156,9 +156,9 @@ class _Places:
 
 
 class KnownVectors:
-    """The vectors of one embedder by the key of their input (the column `text_hash`): those of this run, and those
-    that any file under the state holds, whatever its stage key and whether or not it was committed. So a moved
-    document, changed settings and a lost database cost no second embedding."""
+    """The vectors of one embedder by the key of their input (the column `text_hash`): those of this run, and those in
+    any file under the state, committed or not, whatever its stage key. So a moved document, changed settings or a lost
+    database need no second embedding."""
 
     def __init__(self, tables: ParquetTables, table: str, embedder: str) -> None:
         self._tables, self._table, self._embedder = tables, table, embedder
@@ -167,19 +167,19 @@ class KnownVectors:
         self._expected: _Places | None = None
 
     def keys(self) -> Iterator[Keys]:
-        """Yield the keys of all vectors of this embedder that any file holds, file by file."""
+        """Yield the keys of all vectors of this embedder, file by file."""
         for file in self._tables.files(self._table):
             seen = self._tables.peek(file, ["text_hash"]) if self._tables.exists(file) else None
             if seen is not None and seen[0] == self._embedder:
                 yield sound_keys(seen[1]["text_hash"])
 
     def expect(self, keys: Keys) -> NDArray[np.bool_]:
-        """Search all files once for these vectors, whose keys ascend. Return which of them some file holds."""
+        """Search all files once for these vectors; `keys` ascend. Return which of them some file has."""
         self._expected = self._look(keys)
         return self._expected.files >= 0
 
     def seek(self, keys: Iterable[str]) -> set[str]:
-        """Search all files for a few vectors. Return the keys that no file holds and that were not added."""
+        """Search all files for a few vectors. Return the keys that are in no file and were not added."""
         wanted = set(keys) - self._found.keys()
         unknown = sorted(wanted - self._known_places(wanted).keys())
         self._places.update(self._look(keys_from(unknown)).places_of(unknown))
@@ -200,7 +200,7 @@ class KnownVectors:
         return found
 
     def _known_places(self, keys: Collection[str]) -> dict[str, tuple[str, int]]:
-        """Return the file and row of each of these vectors that has a known place."""
+        """Return file and row of each of these vectors with a known place."""
         known = {key: self._places[key] for key in keys if key in self._places}
         return (
             {**self._expected.places_of([key for key in keys if key not in known]), **known}
@@ -209,8 +209,8 @@ class KnownVectors:
         )
 
     def missing(self, keys: Iterable[str]) -> set[str]:
-        """Return which of these have no vector yet; vectors that `expect` or `seek` found are read. If a file turns out
-        to be damaged, its vectors are searched for in others."""
+        """Return the keys without a vector; vectors that `expect` or `seek` found are read. If a file is damaged, its
+        vectors are searched in other files."""
         wanted = set(keys) - self._found.keys()
         by_file: dict[str, list[tuple[str, int]]] = {}
         for key, (file, row) in self._known_places(wanted).items():
@@ -232,12 +232,12 @@ class KnownVectors:
         self._found.update((key, vector.copy()) for key, vector in zip(keys, vectors, strict=True))
 
     def keep(self, rows: pa.Table, ends: Range = ALL_IDS) -> None:
-        """Write vectors that no commit has yet, so that the stage that needs them, or a later run, finds them."""
+        """Write vectors that are in no commit yet, so that the stage that needs them, or a later run, finds them."""
         self._tables.write(self._table, _UNFINISHED, ends, rows, {}, self._embedder)
 
     def unkeep(self, key: str, buckets: Collection[int], count: int) -> None:
-        """Delete vectors kept, or imported for a stage of this key, of documents in these buckets, of `count` in
-        all, that are committed now."""
+        """Delete vectors that were kept, or imported for a stage of this key, for documents in these buckets that are
+        now committed; there are `count` buckets."""
         for place in (_UNFINISHED, imported_for(key)):
             found = kept_files(self._tables, self._table, place)
             self._tables.delete(
@@ -251,6 +251,6 @@ class KnownVectors:
         return np.stack([self._found[key] for key in keys]) if keys else np.zeros((0, 0), dtype=np.float32)
 
     def forget(self, keys: Iterable[str]) -> None:
-        """Free vectors that are not needed any more."""
+        """Free vectors that are no longer needed."""
         for key in keys:
             self._found.pop(key, None)

@@ -1,4 +1,4 @@
-"""The data that a stage's compute receives for each part, and the data that it returns."""
+"""The input and the output of a stage's compute function for each part."""
 
 from __future__ import annotations
 
@@ -80,13 +80,13 @@ class _Slices:
         return self._rows.slice(*self._places.get(doc_id, (0, 0)))
 
     def size(self, doc_id: str) -> int:
-        """Return about how many bytes a document's rows have."""
+        """Return the approximate number of bytes of a document's rows."""
         start, length = self._places.get(doc_id, (0, 0))
         return int(self._sizes[start + length] - self._sizes[start])
 
 
 def row_sizes(rows: pa.Table) -> NDArray[np.int64]:
-    """Return about how many bytes each row has."""
+    """Return the approximate number of bytes of each row."""
     import numpy as np
 
     sizes = np.zeros(rows.num_rows, np.int64)
@@ -96,7 +96,7 @@ def row_sizes(rows: pa.Table) -> NDArray[np.int64]:
 
 
 def _sizes(values: pa.Array) -> NDArray[np.int64]:
-    """Return about how many bytes each value has, with everything nested in it."""
+    """Return the approximate number of bytes of each value, with everything nested in it."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -117,8 +117,9 @@ def _sizes(values: pa.Array) -> NDArray[np.int64]:
 class Work:
     """The work on one part: the documents to `compute` with their fingerprints, and the `reasons` why.
 
-    Rows of the inputs, in `part`, are read on first use. `last` has the earlier rows of the stage's own tables.
-    Only the number of `kept` documents is held, so a part with little to compute needs little memory."""
+    Rows of the inputs, in `part`, are read on first use. `last` has the earlier rows of the stage's own tables. Only
+    the number of the `kept` documents is stored, so a part with little to compute needs little memory.
+    """
 
     stage: Stage
     part: Part
@@ -150,11 +151,11 @@ class Work:
         return self._rows[table].get(doc_id, [])
 
     def arrow(self, table: str, doc_id: str) -> pa.Table:
-        """Return a document's rows of an input table as Arrow has them."""
+        """Return a document's rows of an input table in Arrow's form."""
         return self._slice_table(table).slice_of(doc_id)
 
     def size(self, table: str, doc_id: str) -> int:
-        """Return about how many bytes a document's rows of an input table have."""
+        """Return the approximate number of bytes of a document's rows in an input table."""
         return self._slice_table(table).size(doc_id)
 
     def _slice_table(self, table: str) -> _Slices:
@@ -177,7 +178,7 @@ class Work:
         return self.all(table, doc_id)[0]
 
     def forget(self) -> None:
-        """Drop the rows read, so that a run over many parts holds the rows of one at a time."""
+        """Free the rows that were read, so that a run over many parts has the rows of one part in memory at a time."""
         self._rows.clear()
         self._slices.clear()
 
@@ -187,12 +188,13 @@ Ends = tuple[int, "Range"]
 
 
 class Works:
-    """The parts of a stage that have something to compute. Each pass plans them again, one after the other, so that
-    only the plans of the parts at work are held in memory.
+    """The parts of a stage that have something to compute. Each pass plans them again, one after the other, so only the
+    plans of the parts in progress are in memory.
 
-    `most` has the largest number of documents to compute in each part, or None if only its plan can say. A part with
-    nothing to compute is passed to `settle` once it is planned: some of its documents may be gone, or may lie in other
-    files than they should."""
+    `most` has the largest number of documents to compute in each part, or None if only its plan shows it. A part with
+    nothing to compute is passed to `settle` after planning, since some of its documents may be removed or be in the
+    wrong files.
+    """
 
     def __init__(
         self, most: Mapping[Ends, int | None], plan: Callable[[Ends], Work], settle: Callable[[Work], None]
@@ -229,7 +231,7 @@ class Works:
 
 @dataclass(frozen=True, slots=True)
 class Fallback:
-    """Rows that stand in for better ones, with the failure that is the reason."""
+    """Rows that replace better ones for now, with the failure that is the reason."""
 
     rows: Rows | Made
     failure: Failure
@@ -240,8 +242,8 @@ Settled = Mapping[str, "Rows | Made | Failure"]
 """An outcome in which each fallback is replaced by its rows."""
 Outcomes = Generator[tuple[Work, Outcome], None, None]
 Compute = Callable[[Works], Outcomes]
-"""A function from a stage's works to each of them with its outcome, in any order. It may iterate over the works more
-than once."""
+"""A function that takes a stage's works and yields each with its outcome, in any order. It may iterate over the works
+more than once."""
 
 
 @dataclass
@@ -259,9 +261,10 @@ class StageReport:
     buckets: dict[int, dict[str, int]] = field(default_factory=dict)
     """Counts for each bucket."""
     parts: dict[str, list[str] | None] = field(default_factory=dict)
-    """The parts that were computed, by their first id: their computed documents, or None if no others were kept."""
+    """The computed parts, by their first id: the list of their computed documents, or None if all documents of the part
+    were computed."""
     seen: int = 0
-    """The number of parts that were looked at."""
+    """The number of parts that were examined."""
     notes: dict[str, Any] = field(default_factory=dict)
 
     def stands(self, bucket: int, found: StoredRows) -> None:
@@ -291,7 +294,7 @@ class StageReport:
         self.seen += 1
 
     def with_more(self, more: StageReport) -> StageReport:
-        """Add the report of a second run of the stage over some of its buckets. Totals stay as they are."""
+        """Add the report of a second run of the stage over some of its buckets. Totals do not change."""
         counted = {name: count + more.notes[name] for name, count in self.notes.items()
                    if isinstance(count, int) and isinstance(more.notes.get(name), int)}  # fmt: skip
         return replace(

@@ -1,8 +1,8 @@
-"""The state of the experiments of a matrix: indexes side by side in a state of its own, none of them published.
+"""The state for the experiments of a matrix: a separate state with several indexes, none of them published.
 
-Everything in it is as in an ordinary state, so an interrupted run finds what was committed. Nothing prunes it.
-Documents are parsed once and a text is embedded once by each embedder. Only the sources of the user's state are read,
-and its files of bought replies and vectors are linked, never written.
+It works like an ordinary state, so an interrupted run finds its committed work. It is never pruned. Documents are
+parsed once, and each embedder embeds a text once. The user's state is only read: its sources are listed, and its files
+with paid replies and vectors are linked.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ if TYPE_CHECKING:
 
 EMBEDDED = "embedded"
 MARKER = "made-by-matrix"
-"""Name of the file that holds the database of a state of experiments, so that no other index is taken for one."""
+"""Name of the file with the database of a state of experiments, which prevents that another index is used as one."""
 REUSED = (*BOUGHT_TABLES, *STAGES["chunk_embeddings"].tables, *STAGES["sentence_embeddings"].tables)
 _BY_DOCUMENTS = tuple(name for name in STAGES if name not in ("raw_documents", "sentence_links"))
 
 
 @dataclass(frozen=True, slots=True)
 class MadeIndex:
-    """An index that is complete. `content` is a hash of everything in it that a question can meet; `failed` are the
-    documents that are not in it; `seconds` is how long making it took, None if it already existed."""
+    """A complete index. `content` is a hash of everything in it that questions can find; `failed` has the documents
+    that are missing in it; `seconds` is the time that building it took, None if it already existed."""
 
     generation: GenerationRow
     content: str
@@ -63,7 +63,7 @@ def open_experiment(state: State, settings: Settings) -> State:
 
 
 def list_sources(state: State) -> None:
-    """Commit the files of the settings' sources as they are now, in place of the earlier listing."""
+    """Commit the current files of the settings' sources, replacing the earlier listing."""
     wanted = {source.name: source.path for source in state.settings.sources}
     for row in state.catalog.sources():
         if wanted.get(row.name) != row.root:
@@ -74,8 +74,8 @@ def list_sources(state: State) -> None:
 
 
 def made_index(state: State) -> MadeIndex:
-    """Return the index of these settings: a complete one, or one made from what is already committed and audited like
-    one that is published. Raise PinciteError."""
+    """Return the index of these settings: a complete one, or one built from committed work and audited like a published
+    one. Raise PinciteError."""
     started, found = time.perf_counter(), find_generation(state.catalog, state.settings)
     stood = found is not None and _up_to_date(state, found)
     generation = state.ensure_generation() if stood else _make_index(state)
@@ -86,7 +86,7 @@ def made_index(state: State) -> MadeIndex:
 
 
 def _up_to_date(state: State, found: GenerationRow) -> bool:
-    """Say whether it holds the files as they are listed now, and its rows are unchanged."""
+    """Say whether the index contains the files of the current listing, and its rows are unchanged."""
     listed = found.built_at is not None and found.built_from == listing_output(state.engine)
     return listed and IndexBuild(state).is_unchanged()
 
@@ -138,7 +138,7 @@ def experiment_state(user: State, folder: Path, database: str, run_id: str, prog
 
 
 def _sources(user: State) -> list[SourceSettings]:
-    """Return the sources of the settings; if the user's state holds an index, those that it remembers too."""
+    """Return the sources of the settings; if the user's state has an index, also its remembered sources."""
     if user.project.settings.tables or (user.project.state / "parquet").is_dir():
         return user.parts.sources.known_sources()
     absolute = [{"path": str(user.project.resolve(source.path))} for source in user.project.settings.sources]
@@ -154,7 +154,7 @@ def _claim(state: State) -> None:
         return
     if not marker.exists() and (folder / "parquet").exists():
         raise UsageError(
-            f"{folder} holds an index that no matrix made, and experiments must not touch it; name another folder "
+            f"{folder} holds an index that no matrix made, which experiments must not change; name another folder "
             "with --experiments"
         )
     if (database != EMBEDDED or (folder / "postgres").exists()) and state.database.holds_catalog():
@@ -167,7 +167,8 @@ def _claim(state: State) -> None:
 
 
 def _take_along(user: State, state: State) -> None:
-    """Link files of the user's state with vectors and replies, which are found by content and so hold in any state."""
+    """Link the files of the user's state with vectors and replies, which are found by content and so are valid in any
+    state."""
     tables, own = user.parts.tables, state.project.state / "parquet"
     for table in REUSED:
         for name in tables.files(table):

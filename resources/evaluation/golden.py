@@ -1,5 +1,5 @@
-"""The scores of a generation on golden questions: how a run asks them, what the history of earlier runs shows, and the
-feedback that new ones are made from."""
+"""The scores of a generation on golden questions, the history of earlier scores, and the feedback from which new golden
+questions are made."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def import_questions(kind: str, file: Path) -> list[Line]:
         try:
             content: Any = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise UsageError(f"{file}: not valid JSON: {error}", "golden") from None
+            raise UsageError(f"{file}: not valid JSON ({error}); correct the file", "golden") from None
     else:
         content = _table_rows(text, file)
     lines = IMPORTS[kind](content, str(file))
@@ -183,8 +183,8 @@ def import_questions(kind: str, file: Path) -> list[Line]:
 
 
 def _table_rows(text: str, file: Path) -> Iterator[tuple[int, Row]]:
-    """Yield (line of the file, cells by column), of cells that are not empty. The separator is the comma, semicolon or
-    tab that the first line has most of."""
+    """Yield (line of the file, non-empty cells by column). The separator is the comma, semicolon or tab: the one most
+    frequent in the first line."""
     head = text.partition("\n")[0]
     reader = csv.reader(text.splitlines(keepends=True), delimiter=max(",;\t", key=head.count), strict=True)
     columns: list[str] = []
@@ -193,14 +193,18 @@ def _table_rows(text: str, file: Path) -> Iterator[tuple[int, Row]]:
             if not columns:
                 columns = [name.strip() for name in cells]
                 if twice := next((name for name in columns if name and columns.count(name) > 1), None):
-                    raise UsageError(f"{file} line 1: column {twice!r} stands there twice", "golden")
+                    raise UsageError(f"{file} line 1: column {twice!r} occurs twice; rename one", "golden")
             elif len(cells) > len(columns):
                 table = f"a table of {plural(len(columns), 'column')}"
-                raise UsageError(f"{file} line {reader.line_num}: {plural(len(cells), 'cell')} in {table}", "golden")
+                raise UsageError(
+                    f"{file} line {reader.line_num}: {plural(len(cells), 'cell')} in {table}; correct it", "golden"
+                )
             elif any(cells):
                 yield reader.line_num, {name: cell for name, cell in zip(columns, cells, strict=False) if cell.strip()}
     except csv.Error as error:
-        raise UsageError(f"{file} line {reader.line_num}: not a table with separators: {error}", "golden") from None
+        raise UsageError(
+            f"{file} line {reader.line_num}: not a table with separators ({error}); correct it", "golden"
+        ) from None
 
 
 def _text_of(file: Path) -> str:
@@ -208,7 +212,7 @@ def _text_of(file: Path) -> str:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
-            f"golden questions {file} cannot be read: {getattr(error, 'strerror', None) or error}"
+            f"golden questions {file} cannot be read ({getattr(error, 'strerror', None) or error}); check the file"
         ) from None
 
 
@@ -222,7 +226,7 @@ def _lines(file: Path) -> Iterator[tuple[int, Any]]:
             value = json.loads(line)
             json.dumps(value, ensure_ascii=False).encode()  # fails for half a surrogate pair, which is not valid text
         except (ValueError, RecursionError) as error:
-            raise UsageError(f"{file}, line {number}: not valid JSON: {error}") from None
+            raise UsageError(f"{file}, line {number}: not valid JSON ({error}); correct the line") from None
         yield number, value
 
 
@@ -249,7 +253,7 @@ def _maps(part: Part, raws: dict[str, RawDocument]) -> Iterator[DocumentMap]:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """Golden questions with their gold in one generation, ready to be asked with any settings of `query`."""
+    """Golden questions with their gold mapped to one generation, ready for any settings of `query`."""
 
     generation: GenerationRow
     questions: list[MappedQuestion]
@@ -355,13 +359,14 @@ def evaluate(state: State, file: Path, *, generation: GenerationRow | None = Non
 
 
 def evaluate_feedback(state: State, **options: Any) -> dict[str, Any]:
-    """Run the questions that people said an answer to, and that nobody has reviewed, as `evaluate` runs a file.
+    """Run the unreviewed questions for which people named an answer, in the way of `evaluate`.
 
-    Raise UsageError if there are none."""
+    Raise UsageError if there are none.
+    """
     waiting = FeedbackFile(state.project.state).waiting()
     if not waiting:
         raise UsageError(
-            "no feedback waits for review; people give it on the page where serve.feedback is set", "golden"
+            "no feedback waits for review; people give it on the web page if serve.feedback is set", "golden"
         )
     questions = golden_questions(enumerate(golden_lines(waiting).values(), start=1), "feedback", filters_from)
     return _evaluate(state, questions, "feedback", None, options)
@@ -391,19 +396,20 @@ def _evaluate(
 FEEDBACK = "feedback.jsonl"
 ACCEPTED, REJECTED = "accepted", "rejected"
 LONGEST_QUESTION, LONGEST_QUOTE, LONGEST_NAME = 1_000, 1_000, 200
-"""Characters of a question that may be kept, of a quotation, and of the name of who asks."""
+"""Most characters of a stored question, of a quotation, and of the name of an asker."""
 MOST_WAITING, MOST_OF_ONE, MOST_AN_HOUR = 2_000, 500, 100
-"""Lines that wait, in all and of one asker, and lines that one asker adds in an hour: a person reviews all of them."""
+"""Most waiting lines in all and of one asker, and most lines that one asker may add in an hour, since a person reviews
+all of them."""
 MOST_BYTES: Final = 8 << 20
 MOST_DECIDED = 5_000
-"""Ids of decided lines that are kept, the last ones."""
+"""Most ids of decided lines that are kept; the last ones are kept."""
 _ID = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """A question, a place in a document, and whether the place answers it. `groups` are those of who asked, if not
-    everybody may find the document. `at` is a time of UTC in ISO form."""
+    """A question, a place in a document, and whether the place answers it. `groups` are the groups of the asker, if the
+    document is restricted. `at` is a time of UTC in ISO form."""
 
     question: str
     answers: bool
@@ -418,7 +424,7 @@ class Feedback:
 
     @property
     def id(self) -> str:
-        """Return the id of a verdict: of one asker on one place for one question, whichever it is."""
+        """The id of a verdict, which is the same for both verdicts of an asker on one place for one question."""
         return text_hash(json.dumps([*self._place, self.asked_by]))[:_ID]
 
     @property
@@ -432,8 +438,8 @@ class Feedback:
 
 
 def golden_line(said: Feedback) -> dict[str, Any]:
-    """Return feedback as a golden question. A place that does not answer is named by its text if it has any, since
-    another passage of its page may answer."""
+    """Return feedback as a golden question. A wrong place is stated by its text, if any, since another passage of its
+    page may be right."""
     page = {"page": said.page} if said.page is not None and (said.answers or not said.quote) else {}
     quote = {"quote": said.quote} if said.quote else {}
     return {
@@ -446,8 +452,7 @@ def golden_line(said: Feedback) -> dict[str, Any]:
 
 
 def golden_lines(said: Iterable[Feedback]) -> dict[str, dict[str, Any]]:
-    """Return feedback as golden questions by their ids. Several people may have said the same; the last one is
-    taken."""
+    """Return feedback as golden questions, by id. If several people gave the same feedback, the last is used."""
     return {line["id"]: line for line in map(golden_line, said)}
 
 
@@ -458,14 +463,15 @@ class FeedbackFile:
         self._state, self._file = state, state / FEEDBACK
 
     def waiting(self) -> list[Feedback]:
-        """Return what nobody has reviewed, in the order in which it came. Raise IndexStateError if the file is
+        """Return the feedback that nobody has reviewed, in order of arrival. Raise IndexStateError if the file is
         damaged."""
         return list(self._read()[0].values())
 
     def add(self, said: Feedback) -> bool:
-        """Keep a verdict, in place of an earlier one by the same asker; return False if it is known already.
+        """Store a verdict, replacing an earlier one by the same asker; return False if it is already stored.
 
-        Raise IndexStateError `too_many` if more wait than a person would review."""
+        Raise IndexStateError `too_many` if too many wait for review.
+        """
         with self._changing() as (waiting, decided):
             if said.id in decided:
                 return False
@@ -486,8 +492,8 @@ class FeedbackFile:
                 del decided[each]
 
     def find(self, ids: Sequence[str]) -> list[Feedback]:
-        """Return the waiting lines that ids, or their beginnings, name. Raise UsageError for one that names no line or
-        several."""
+        """Return the waiting lines with these ids, which may be shortened. Raise UsageError for an id that matches no
+        line or several lines."""
         waiting, found = self._read()[0], dict[str, Feedback]()
         for each in ids:
             named = [name for name in waiting if each and name.startswith(each)]
@@ -501,7 +507,7 @@ class FeedbackFile:
 
     @contextmanager
     def _changing(self) -> Iterator[tuple[dict[str, Feedback], dict[str, str]]]:
-        """Yield what waits and what is decided, and write it back if the block ends well and has changed it."""
+        """Yield the waiting and the decided lines, and write them back if the block succeeds and has changed them."""
         try:
             with _private(self._state / f"{FEEDBACK}.lock") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
@@ -548,7 +554,7 @@ class FeedbackFile:
             return {}, {}
         except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
             raise IndexStateError(
-                f"{self._file} line {number}: it is not what pincite writes ({error}); mend the line or delete it",
+                f"{self._file} line {number}: the line is not in pincite's form ({error}); correct or delete it",
                 "damaged_file",
             ) from None
         return waiting, decided
@@ -592,11 +598,11 @@ def _require_room(waiting: Sequence[Feedback], said: Feedback) -> None:
 
 
 def _too_many(told: str) -> IndexStateError:
-    return IndexStateError(f"{told}, so no more is taken now; try again later", "too_many")
+    return IndexStateError(f"{told}, so no more is accepted now; try again later", "too_many")
 
 
 def now() -> str:
-    """Return the time of UTC in ISO form, to the second."""
+    """Return the current time in UTC, in ISO form, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -606,13 +612,13 @@ def now() -> str:
 def accept(project: Project, said: Sequence[Feedback]) -> dict[str, Any]:
     """Add feedback to the golden questions of the project, and mark it as accepted: {"file", "added", "known"}.
 
-    Questions that the file has already, by their id, are not added again. Raise UsageError if the project names no
-    file, or if the file would not be one of golden questions."""
+    Questions whose id is already in the file are not added again. Raise UsageError if the project names no file, or if
+    the file would become invalid.
+    """
     named = project.settings.publish.golden
     if named is None:
         raise UsageError(
-            "publish.golden names no file that accepted questions could go to; set it, such as `publish: {golden: "
-            "golden.jsonl}`"
+            "publish.golden names no file for accepted questions; set it, such as `publish: {golden: golden.jsonl}`"
         )
     file = project.resolve(named)
     there = _text_of(file) if file.exists() else ""

@@ -1,4 +1,4 @@
-"""The RELATED_TO links of a generation: the strongest of them, and how many other floors would leave.
+"""The RELATED_TO links of a generation: the strongest ones, and their number at other floors.
 
 A sweep asks golden questions with the links of each floor.
 """
@@ -50,8 +50,8 @@ def generation_of(state: State, number: int | None) -> GenerationRow:
 
 
 def heading(state: State, generation: GenerationRow) -> dict[str, Any]:
-    """Describe the generation of the links: `floor` is the cosine that they had to reach (None if they were never
-    made), `floor_set` the one that the generation's settings name for its embedder."""
+    """Describe the generation of the links: `floor` is their minimum cosine (None if they were never made), `floor_set`
+    the one in the generation's settings for its embedder."""
     embedder, live = generation.embedder["name"], state.catalog.live()
     settings = state.of_generation(generation).settings.sentences
     return {
@@ -109,12 +109,12 @@ SCORES = ("recall@1", "recall@5", "mrr", "accuracy_page")
 ROUTE, RELATED = "sentence", "related"
 
 Targets = Mapping[str, Sequence["SentenceLink"]]
-"""Links by the sentence that they start from, the strongest first."""
+"""Links by the sentence from which they start, strongest first."""
 
 
 class SweptIndex(PostgresSearchIndex):
     """A generation whose RELATED_TO links are `targets` in place of the rows in its table. `chunk_of` has every
-    sentence's chunk; `consulted` collects the sentences whose links were asked for, with the links returned."""
+    sentence's chunk; `consulted` collects the sentences whose links were requested, with the returned links."""
 
     def __init__(
         self,
@@ -158,9 +158,10 @@ def sweep(
 ) -> dict[str, Any]:
     """Return the JSON of `links --sweep`: a row for each threshold, the least first, after one without links.
 
-    `thresholds` default to five and the floor that the generation's links had to reach; `golden` defaults to
-    publish.golden. If there are no golden questions, the scores are None, and `notes` say why. Raise UsageError,
-    SettingsError, IndexStateError, DatabaseError or ModelError."""
+    `thresholds` default to five values and the floor of the generation's links; `golden` defaults to publish.golden. If
+    there are no golden questions, the scores are None, and `notes` say why. Raise UsageError, SettingsError,
+    IndexStateError, DatabaseError or ModelError.
+    """
     started = time.perf_counter()
     row = generation_of(state, generation)
     about = heading(state, row)
@@ -191,13 +192,13 @@ def sweep(
 def _floors(thresholds: Sequence[float]) -> list[float]:
     wrong = [value for value in thresholds if not 0 < value <= 1]
     if wrong:
-        raise UsageError(f"a threshold is a cosine over 0 and up to 1, not {wrong[0]}")
+        raise UsageError(f"a threshold must be a cosine over 0 and up to 1, not {wrong[0]}")
     return sorted(set(thresholds))
 
 
 def _golden(project: Project, named: Path | None) -> tuple[Path | None, list[str]]:
-    """Return the file of golden questions to ask, or None and why none are asked. A file that is named is returned as
-    it is: reading it fails if it is missing."""
+    """Return the file of golden questions to ask, or None and the reason. A named file is returned without a check:
+    reading it fails if it is missing."""
     if named is not None:
         return named, []
     if project.settings.publish.golden is None:
@@ -225,8 +226,8 @@ def _count_links(floor: float | None, links: Sequence[SentenceLink], sentences: 
 
 
 class _Scorer:
-    """The golden questions, asked over the sentence route with one set of links after the other. A question is searched
-    again only if the links that it consulted differ from the last time."""
+    """The golden questions, asked over the sentence route with each set of links in turn. A question is searched again
+    only if the links that it used have changed."""
 
     def __init__(
         self, state: State, row: GenerationRow, file: Path, groups: Sequence[str], options: OptionsUse

@@ -1,12 +1,11 @@
-"""The evaluation of a matrix of settings: each distinct index is made once and asked under every query setting.
+"""The evaluation of a matrix of settings: each distinct index is built once and asked with every query setting.
 
-A finished run is kept at once, under a key of everything that shaped it, so an interrupted matrix continues. A run that
-fails is named, and the others go on.
+The result of a run is stored at once, under a key of everything that affects it, so an interrupted matrix continues. A
+failed run is reported, and the others continue.
 
-<experiments>/runs/KEY.json       a finished run
-<experiments>/NAME/runs.parquet        a row a run: its values of the axes, scores with intervals, seconds
-<experiments>/NAME/questions.parquet   a row a run and question: scores, ids of the hits, seconds
-<experiments>/NAME/runs.json           the runs as `pincite eval --json` gives them
+<experiments>/runs/KEY.json       a finished run <experiments>/NAME/runs.parquet        a row a run: its values of the
+axes, scores with intervals, seconds <experiments>/NAME/questions.parquet   a row a run and question: scores, ids of the
+hits, seconds <experiments>/NAME/runs.json           the runs as `pincite eval --json` gives them
 <experiments>/NAME/tables.md           the tables, each with its plot beside it
 """
 
@@ -161,7 +160,7 @@ def _question_row(name: str, question: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parquet(file: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
-    """Write rows as Parquet. The columns are those of any row, in order of appearance."""
+    """Write rows as Parquet. The columns are those that any row has, in order of appearance."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -178,8 +177,8 @@ def _parquet(file: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
 
 
 def _panels(table: ResultTable, matrix: Matrix, scored: Mapping[str, Mapping[str, Any]]) -> list[Points]:
-    """Return the panels of a table's plot. With one axis, its values stand beside each other, metric by metric. With
-    more, each metric has a panel, with the first axis below it."""
+    """Return the panels of a table's plot. With one axis, its values are side by side for each metric. With more axes,
+    each metric has a panel with the first axis below it."""
     have = [scored[name] for name in table.runs if name in scored]
     metrics = [name for name in table.metrics if any(run["metrics"].get(name) is not None for run in have)]
     if not have or not metrics:
@@ -221,7 +220,7 @@ def _file_name(name: str, taken: Counter[str]) -> str:
 
 FOLDER = "experiments"
 _TAKEN = ("runs", "state")
-"""Names of folders in use beside those of the results."""
+"""Names of folders that are in use for other purposes than results."""
 _LOG = logging.getLogger(__name__)
 _ANSWERING = (
     "pipelines/llm/prompts.py",
@@ -237,7 +236,7 @@ _ANSWERING = (
     "resources/search/*.py",
 )
 _ASKING = "queries/*.sql"
-"""Code, with _ANSWERING, that decides how a question is answered and scored: other code is another result."""
+"""Code that, with _ANSWERING, affects answers and scores: a change of the code is a change of the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,13 +251,13 @@ class Planned:
 
 @dataclass
 class _Clock:
-    """Seconds that each index took to make, and each run to ask."""
+    """The seconds that building each index took, and asking each run."""
 
     indexes: list[float] = field(default_factory=list)
     runs: list[float] = field(default_factory=list)
 
     def seconds_left(self, indexes: int, runs: int) -> str:
-        """Estimate the seconds that are left, from those that were needed so far."""
+        """Estimate the remaining seconds from the seconds needed so far."""
         if not self.runs:
             return ""
         total = sum(count * fmean(took) for took, count in ((self.indexes, indexes), (self.runs, runs)) if took)
@@ -267,7 +266,7 @@ class _Clock:
 
 @dataclass
 class _LabelledProgress:
-    """Progress under a label, which says the run and how many there are."""
+    """Progress with a label of the run's number and the total."""
 
     progress: StageProgress
     label: str = ""
@@ -286,7 +285,7 @@ def read_matrix(file: Path) -> tuple[Matrix, str]:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or error
-        raise UsageError(f"the matrix {file} cannot be read: {why}", "matrix") from None
+        raise UsageError(f"the matrix {file} cannot be read ({why}); check the path and the file", "matrix") from None
     try:
         values = yaml_text.load(text)
     except yaml.YAMLError as error:
@@ -331,10 +330,10 @@ def asking_from(
     with_options: OptionsUse | None = None,
     answers: bool = False,
 ) -> EvalOptions:
-    """Return how runs are asked if the matrix does not say so. Raise UsageError for an option that only a matrix may
-    set."""
+    """Return the options of asking for runs whose matrix does not set them. Raise UsageError for an option that only a
+    matrix may set."""
     if strategy or rerank:
-        raise UsageError("a matrix says itself how candidates are found and reranked: set query.strategy and "
+        raise UsageError("the matrix itself sets how candidates are found and reranked; set query.strategy and "
                          "query.rerank in it")  # fmt: skip
     return EvalOptions(k, with_options or "none", tuple(groups), answers)
 
@@ -345,7 +344,7 @@ def _plan_run(run: MatrixRun, user: State, asking: EvalOptions, origin: str) -> 
 
 
 class _Experiments:
-    """The loop over indexes and, within each, over the runs that ask it."""
+    """The loop over indexes and, within each, over its runs."""
 
     def __init__(
         self, state: State, questions: Path, kept: FinishedRuns, plans: Sequence[Planned], shown: _LabelledProgress
@@ -372,7 +371,7 @@ class _Experiments:
                 place.close()
 
     def _ask(self, group: Sequence[Planned], place: State, indexes_left: int) -> None:
-        """Make an index and ask it the questions that have no kept result yet, under all its settings of `query`."""
+        """Build an index and ask the questions that have no stored result yet, with all its settings of `query`."""
         made = made_index(place)
         if made.seconds is not None:
             self._clock.indexes.append(made.seconds)
@@ -423,7 +422,7 @@ class _Experiments:
 
     @contextmanager
     def _naming(self, plans: Sequence[Planned]) -> Iterator[None]:
-        """Keep an error under the names of the runs whose results it prevented."""
+        """Record an error under the names of the runs whose results it prevented."""
         try:
             yield
         except Exception as error:
@@ -439,14 +438,14 @@ class _Experiments:
 
 
 def _rename_result(result: RunResult, plan: Planned) -> RunResult:
-    """Return a result under the names that the matrix uses for it now."""
+    """Return a result under the names of the current matrix."""
     names = {"name": plan.run.name, "choice": dict(plan.run.choice), "settings": dict(plan.run.overrides)}
     return RunResult({**result.run, **names}, result.questions)
 
 
 @cache
 def _code() -> str:
-    """Hash the code that answers and scores, so that no result of other code is taken for a current one."""
+    """Return a hash of the code that answers and scores, so that a result of other code is not used."""
     found = sorted({file for pattern in _ANSWERING for file in Path(ROOT).glob(pattern)})
     files = [file for file in found if not file.name.startswith("matrix")]
     files += sorted(Path(shipped_folder("sql")).glob(_ASKING))

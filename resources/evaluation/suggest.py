@@ -1,5 +1,5 @@
-"""Candidate golden questions out of the live generation, for a person to correct; and a few examples to begin with, out
-of its first documents alone."""
+"""Suggested golden questions from the live generation, for a person to correct, and a few example questions from its
+first documents."""
 
 from __future__ import annotations
 
@@ -46,17 +46,18 @@ if TYPE_CHECKING:
     from resources.state.state import State
 
 ASKED_FOR_EACH = 3
-"""Most paragraphs that a language model is shown for each question wanted, since not each gives a usable question."""
+"""Most paragraphs that a language model is shown for each wanted question, since not each gives a usable one."""
 _ASKED_OF = frozenset({"paragraph", "list_item"})
 
 
 def suggest(state: State, count: int, groups: Sequence[str] = (), seed: int = SEED) -> dict[str, Any]:
-    """Suggest golden questions, and return {"questions": as the file has them, "model" that wrote them or null,
+    """Suggest golden questions, and return {"questions" in the form of the file, "model" that wrote them or null,
     "notes"}.
 
     Restricted documents are asked about only if `groups` may find them. The language model of the role `suggest` writes
     the questions if one is set, and the rest is made without one. Raise UsageError for a count of 0, IndexStateError,
-    SettingsError, DatabaseError or ModelError."""
+    SettingsError, DatabaseError or ModelError.
+    """
     if count < 1:
         raise UsageError(f"--suggest must be at least 1, not {count}")
     live = state.catalog.live()
@@ -82,11 +83,11 @@ def suggest(state: State, count: int, groups: Sequence[str] = (), seed: int = SE
 def require_new(file: Path) -> None:
     """Raise UsageError if the file exists already: a person may have corrected it."""
     if file.exists():
-        raise UsageError(f"--output {file}: the file is there already; name a new one")
+        raise UsageError(f"--output {file}: the file already exists; name a new one")
 
 
 def write_new(file: Path, questions: Sequence[dict[str, Any]]) -> None:
-    """Write one question a line, as `evaluate` reads them. Raise UsageError."""
+    """Write one question on each line, in the form that `evaluate` reads. Raise UsageError."""
     require_new(file)
     try:
         with for_the_user():
@@ -100,7 +101,7 @@ def write_new(file: Path, questions: Sequence[dict[str, Any]]) -> None:
 def _candidates(
     material: _Material, tools: QueryModels, model: str | None, count: int, seed: int, rejected: Counter[str]
 ) -> Iterator[tuple[str, Suggestion]]:
-    """Yield (maker, candidate): those of the language model first."""
+    """Yield (maker, candidate), first those of the language model."""
     if model is not None:
         for each in _by_model(material, tools, count, seed, rejected):
             yield model, each
@@ -130,7 +131,7 @@ def _visible_documents(state: State, live: GenerationRow, groups: Sequence[str])
 
 
 class _Material:
-    """The documents, sentences and table rows that may be asked about, and the questions taken so far."""
+    """The documents, sentences and table rows for questions, and the questions chosen so far."""
 
     def __init__(self, state: State, seen: Collection[str]) -> None:
         maps, _ = corpus_of(state)
@@ -170,7 +171,8 @@ class _Material:
                 yield _row(maps[element.doc_id], section, own, columns)
 
     def takes(self, line: dict[str, Any]) -> bool:
-        """Say whether a question is new and its gold occurs once, where it says. If so, take it."""
+        """Say whether a question is new and its gold occurs exactly once, at its stated place. If so, record the
+        question."""
         (gold,) = line["gold"]
         key = gold["uri"], gold["quote"]
         if line["id"] in self._ids or key in self._quotes:
@@ -198,7 +200,8 @@ def _rows(state: State, record: type[Any], table: str) -> Iterator[Any]:
 def _by_model(
     material: _Material, tools: QueryModels, count: int, seed: int, rejected: Counter[str]
 ) -> Iterator[Suggestion]:
-    """Ask a model for as many questions at once as are wanted; count in `rejected` why a reply is not kept."""
+    """Ask a model for as many questions at a time as are wanted; count the reasons of rejected replies in
+    `rejected`."""
     found: dict[tuple[str, str], AskableParagraph] = {
         (each.document.doc_id, each.text): each for each in paragraphs(material.documents.values(), material.statements)
     }
@@ -215,15 +218,15 @@ def _by_model(
 # ---------------------------------------------------------------- examples to begin with
 
 MOST_ASKABLE, WITH_TABLES, SENTENCES = 40, 8, 300
-"""Documents that examples are made of, those whose tables are read too, and the first sentences that are read of each:
-bounds, so that the work does not grow with the index."""
+"""Most documents from which examples are made, most of these whose tables are read too, and most sentences read of
+each. The limits keep the work independent of the size of the index."""
 TRIES = 16
-"""Questions that are asked of the index until enough are answered."""
+"""Most questions that the index is asked until enough are answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A question that the index answers out of this document, which everybody may see."""
+    """A question that the index answers from this document, which is public."""
 
     question: str
     doc_id: str
@@ -232,8 +235,8 @@ class Example:
 def examples(
     documents: ServedDocuments, answered_from: Callable[[str], Collection[tuple[str, str]]], count: int
 ) -> Iterator[Example]:
-    """Yield up to `count` questions of as many documents as can be, each answered from the document that it was made
-    of. `answered_from` returns source and uri of the documents that answer a question."""
+    """Yield up to `count` questions from as many documents as possible; each is answered from the document that it was
+    made from. `answered_from` returns source and uri of the documents that answer a question."""
     public = documents.list_documents((), "", MOST_ASKABLE)
     found = {each.doc_id: (each.source, each.uri) for each in public}
     statements = [

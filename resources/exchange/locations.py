@@ -41,7 +41,7 @@ def _open_file_system(place: str) -> tuple[Any, str]:
     from pyarrow import fs
 
     if not place.strip():
-        raise UsageError("a place without a name; name a file, a folder or a URI")
+        raise UsageError("the place has no name; name a file, a folder or a URI")
     if "://" not in place:
         return fs.LocalFileSystem(), str(Path(place).expanduser().resolve())
     try:
@@ -58,8 +58,8 @@ def _open_file_system(place: str) -> tuple[Any, str]:
 
 
 class TextFolder:
-    """A folder that texts are written to, among them those of restricted documents: only the user may read the files
-    that are made on this machine. Creating one raises UsageError if the folder has other files in it."""
+    """A folder for exported texts. Since texts may come from restricted documents, only the user may read files on this
+    machine. Creating the object raises UsageError if the folder has other files in it."""
 
     def __init__(self, place: str) -> None:
         from pyarrow import fs
@@ -71,7 +71,7 @@ class TextFolder:
             there = self._files.get_file_info(fs.FileSelector(self._path, allow_not_found=True))
         names = [info.base_name for info in there]
         if other := sorted(name for name in names if not PART.fullmatch(name)):
-            raise UsageError(f"{self.shown} has something else in it, {other[0]!r}; name a folder that is empty or new")
+            raise UsageError(f"{self.shown} contains another file, {other[0]!r}; name an empty or new folder")
         self._former = names
 
     def begin(self) -> None:
@@ -97,7 +97,7 @@ class TextFolder:
 
     @staticmethod
     def _write_here(target: str, rows: pa.Table) -> None:
-        """Write a file under another name first. No link is followed, and nothing is left after an error."""
+        """Write a file under a temporary name first. No link is followed, and no file is left after an error."""
         import pyarrow.parquet as pq
 
         partial = f"{target}.partial"
@@ -126,7 +126,7 @@ class TextFolder:
 
 @dataclass(frozen=True)
 class FoundFile:
-    """A file as it was found: its name for people, its size and its time."""
+    """A file of a listing: its name for people, its size and its time."""
 
     name: str
     path: str
@@ -135,10 +135,10 @@ class FoundFile:
 
     @contextmanager
     def open_stream(self, folder: Path) -> Iterator[BinaryIO]:
-        """Open the file as a stream with a descriptor. A file at a URI is first copied to `folder`, without a name
-        there.
+        """Open the file as a stream with a descriptor. A file at a URI is first copied to an unnamed file in `folder`.
 
-        Raise VectorFileError, also if the file has changed since it was found."""
+        Raise VectorFileError, also if the file has changed since it was found.
+        """
         from pyarrow import fs
 
         try:
@@ -175,7 +175,8 @@ class FoundFile:
 
 def vector_files(places: Sequence[str]) -> list[FoundFile | VectorFileError]:
     """Return the files of these places in order, each once, or the reason why a place has none. A folder gives its
-    files that end in `.parquet`, without those whose names begin with `_` or `.`, which engines write beside them."""
+    files that end in `.parquet`, without names that begin with `_` or `.`, which other programs write for
+    themselves."""
     from pyarrow import fs
 
     found: dict[tuple[str, str], FoundFile | VectorFileError] = {}
@@ -218,8 +219,8 @@ def vector_files(places: Sequence[str]) -> list[FoundFile | VectorFileError]:
 
 
 def _files_within(root: str) -> list[Any]:
-    """Return the information on each plain file of a local folder, and the path of each link and of each other entry
-    that is named like a file of vectors. Links are not followed: they may lead in circles."""
+    """Return the information on each plain file of a local folder, and the path of each link and special file that is
+    named like a file of vectors. Links are not followed, since they may lead in circles."""
     from pyarrow import fs
 
     plain: list[str] = []

@@ -1,8 +1,8 @@
-"""A process that reads one Parquet file of vectors and hands its rows on as plain Arrow, a few at a time.
+"""A process that reads one Parquet file of vectors and passes on its rows as plain Arrow, in small batches.
 
-The file comes from anyone: it may be damaged, make false claims, or be small and expand beyond any memory. So it is
-read under the limits of the processes that read documents (resources/workers/sandbox.py), from a descriptor that is
-open already, and reading it takes a bounded amount of memory. resources/exchange/vector_file.py is at the other end.
+The file is untrusted: it may be damaged, have false metadata, or be small and expand beyond any memory. So it is read
+under the limits of the processes that read documents (resources/workers/sandbox.py), from an open descriptor, in
+bounded memory. resources/exchange/vector_file.py receives the rows.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from resources.workers.sandbox import confine, limit_memory
 
 MEMORY_MB = 1024
 MOST_ROWS = 10_000_000
-"""Most rows of a file: the import holds twenty bytes of each that is wanted."""
+"""Most rows of a file: the import needs twenty bytes for each wanted row."""
 MOST_COLUMNS = 1024
 MOST_DIMENSIONS = 16_384
 MOST_FOOTER = 1 << 16
 """Most bytes of the metadata that describe the model."""
 BATCH_BYTES = 1 << 23
-"""Most bytes of vectors that are handed on at once."""
+"""Most bytes of vectors in one message."""
 BATCH_KEYS = 1 << 16
 MOST_TEXT = 1 << 26
-"""Most bytes of texts that are handed on at once."""
+"""Most bytes of texts in one message."""
 _BUFFER = 1 << 20
 _THRIFT_BYTES, _THRIFT_ITEMS = 1 << 24, 1 << 20
 PLAIN = {"key": "text", "text": "text", "embedder": "text", "contract": "a whole number"}
 
 
 class Unfit(Exception):
-    """Raised for a file that cannot be taken: `code` says why, `row` counts from 1."""
+    """The error for an unusable file: `code` is the reason, `row` counts from 1."""
 
     def __init__(self, code: str, said: str, row: int | None = None) -> None:
         super().__init__(said)
@@ -188,7 +188,7 @@ def _texts(batch: Any, name: str, first: int) -> Any:
 
 
 def _only(batch: Any, name: str) -> list[Any]:
-    """Return the first values of a column that should say the same in every row; two of them if they differ."""
+    """Return the first value of a column that must be the same in every row; return two values if they differ."""
     import pyarrow.compute as pc
 
     found = [value.as_py() for value in pc.unique(batch.column(name))[:2]]

@@ -38,12 +38,12 @@ _READ = ("chunks", "document_summaries", "chunk_contexts", "sentences")
 
 
 def sources_of(form: str) -> list[tuple[str, FromModel]]:
-    """Return the stages and tables that the model makes, by the form of sentences. Raise SettingsError."""
+    """Return the stages and tables with vectors from the model, by the form of sentences. Raise SettingsError."""
     if form == "fast":
         others = ", ".join(sorted(SENTENCE_FORMS.keys() - {"fast"}))
         raise SettingsError(
-            "sentences.embedded is fast: vectors of sentences come out of the pass through the model that makes those "
-            f"of chunks, so that vectors made elsewhere would save none; set sentences.embedded to one of {others}"
+            "sentences.embedded is fast: vectors of sentences come from the same model pass as those of "
+            f"chunks, so imported vectors would save no work; set sentences.embedded to one of {others}"
         )
     return [(stage, each) for stage, of in OF_VECTORS.items() for each in of(form) if isinstance(each, FromModel)]
 
@@ -55,8 +55,8 @@ def works(state: State, only: Collection[str] | None = None) -> Iterator[Work]:
     for part in state.engine.due_parts(OF_VECTORS, _READ, only):
         if missing := [table for table in _READ if not part.has(table)]:
             raise IndexStateError(
-                f"{part.name} of {missing[0]} has not been made with these settings, so that it is not known "
-                "what they would have embedded; run `pincite export-texts FOLDER`",
+                f"{part.name} of {missing[0]} has not been made with these settings, so the texts to embed "
+                "are unknown; run `pincite export-texts FOLDER`",
                 "missing_input",
             )
         states = [part.finished_documents(table) for table in _READ]
@@ -72,8 +72,8 @@ def known_keys(state: State, table: str, identity: str) -> Keys:
 
 
 class RequestedTexts:
-    """All texts that need a vector, by key: which tables want it (a bit each), which document has it first, and which
-    of these tables already have it."""
+    """All texts that need a vector, by key: the tables that need it (a bit for each), the first document with the text,
+    and the tables that already have it."""
 
     def __init__(self, state: State, identity: str) -> None:
         self._state, self._sources = state, sources_of(state.settings.sentences.embedded)
@@ -109,15 +109,15 @@ class RequestedTexts:
 
     @property
     def missing(self) -> int:
-        """Return how many texts have no vector in some table that wants one."""
+        """Return how many texts still need a vector in some table."""
         return int(np.count_nonzero(self._wanted & ~self._known))
 
     def missing_at(self, places: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """Return which of the tables that want the texts at these places have no vector of them: a bit each."""
+        """Return, as bits, the tables that still need a vector of the texts at these places."""
         return self._wanted[places] & ~self._known[places]
 
     def mark(self, places: NDArray[np.int64]) -> None:
-        """Note that the texts at these places have a vector now."""
+        """Record that the texts at these places now have a vector."""
         self._known[places] |= self._wanted[places]
 
     def documents(self, places: NDArray[np.int64]) -> list[str]:
@@ -136,7 +136,7 @@ class RequestedTexts:
 
 
 def basis_of(state: State) -> Mapping[str, list[str]]:
-    """Return the committed files that decide which texts need a vector: if they change, the set may change too."""
+    """Return the committed files on which the set of texts depends: if they change, the set may change."""
     tables = [*_READ, *(table for stage in OF_VECTORS for table in STAGES[stage].tables)]
     return {table: state.engine.table(table).files for table in tables}
 
@@ -145,7 +145,7 @@ def basis_of(state: State) -> Mapping[str, list[str]]:
 
 
 PART_BYTES = 64 << 20
-"""Bytes of texts after which a part is written, so that no part outgrows memory."""
+"""Bytes of texts after which a part is written, so that no part is too large for memory."""
 PART_ROWS = 100_000
 _AT_ONCE = 1_000
 """Texts that are divided into windows together."""
@@ -232,7 +232,7 @@ def _rows(embedder: CountingEmbedder, texts: dict[str, str]) -> Iterator[tuple[s
 
 
 class _Parts:
-    """The files of one part after another; all windows of a text are in one file."""
+    """The files of one part after the other; all windows of a text are in one file."""
 
     def __init__(self, folder: TextFolder, about: dict[str, Any]) -> None:
         self._folder, self._about = folder, about

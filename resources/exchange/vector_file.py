@@ -1,5 +1,5 @@
-"""A file of vectors, read through its reader process (resources/exchange/reader.py). Whatever the file does to that
-process, here it becomes an error that names the file."""
+"""A file of vectors, read through its reader process (resources/exchange/reader.py). Any failure of that process
+becomes an error that names the file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ REMEDY = {
     "vectors_embedder": "make the vectors with that model, or set the embedder that they were made with",
     "vectors_columns": "write the columns that docs/reference/vectors.md names",
     "vectors_dimension": "make the vectors with the embedder's model, whole",
-    "vectors_values": "mend what made it; float16 overflows above 65,504",
+    "vectors_values": "correct the program that made it; float16 overflows above 65,504",
     "vectors_key": "hand the column key on as it was exported",
     "vectors_twice": "write each key once",
     "vectors_text": "embed the texts as they were exported, or leave the column text out",
@@ -44,7 +44,7 @@ REMEDY = {
 
 
 def refusal(name: str, code: str, said: str, row: int | None = None) -> VectorFileError:
-    """Return an error of one line that names file, row and remedy; `row` counts from 1."""
+    """Return an error on one line that names the file, the row and the remedy; `row` counts from 1."""
     where = f"{name}, row {row:,}" if row else name
     error = VectorFileError(one_line(f"{where}: {said}; {REMEDY[code]}"), code)
     error.row = row

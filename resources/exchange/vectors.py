@@ -1,8 +1,8 @@
-"""The import of vectors that others made of exported texts: every row is checked, then kept for the next run.
+"""The import of vectors of exported texts: every row is checked, then stored for the next run.
 
-Each file is read twice by a process of its own: first to check every row, then to take the checked rows. Nothing is
-taken from a file that is refused. Only whole files are kept, which no commit names (resources/engine/vectors.py), so
-an import that is killed leaves nothing incomplete, and a repeated one continues.
+Each file is read twice by a separate process: first to check every row, then to store the rows. No row of a refused
+file is stored. Only complete files are stored, outside of commits (resources/engine/vectors.py), so a killed import
+leaves nothing incomplete, and a repeated one continues.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 MOST_TWICE = 20_000
-"""Most keys of a file that may have several rows each, since their vectors are held to be compared."""
+"""Most keys of a file with several rows each, since their vectors are kept in memory for comparison."""
 DIGEST = 16
 """Bytes of the digest of a batch of rows."""
 
@@ -68,7 +68,7 @@ class RowBatch:
 
     @property
     def digest(self) -> bytes:
-        """Return bytes that differ if any key or number of a vector differs."""
+        """Return bytes that change with any key and any number of a vector."""
         made = blake2b(np.ascontiguousarray(self.keys).tobytes(), digest_size=DIGEST)
         made.update(repr((self.first, self.windows)).encode())
         made.update(np.ascontiguousarray(self.vectors).tobytes())
@@ -77,7 +77,7 @@ class RowBatch:
 
 @dataclass
 class Survey:
-    """Counts of the keys in a file: wanted, known already, or not asked for, and which have several rows."""
+    """Counts of the keys in a file: wanted, already known, or unknown to pincite; and the keys with several rows."""
 
     rows: int = 0
     wanted: int = 0
@@ -87,7 +87,7 @@ class Survey:
 
 
 def survey(file: VectorFile, asked: RequestedTexts, identity: str) -> Survey:
-    """Read the keys of a file. Raise VectorFileError for another contract or embedder, or a key that is not valid."""
+    """Read the keys of a file. Raise VectorFileError for another contract or embedder, or an invalid key."""
     _require_footer(file, identity)
     found = Survey()
     rows: list[NDArray[Any]] = []
@@ -172,7 +172,7 @@ def _twice(file: VectorFile, rows: NDArray[Any]) -> frozenset[bytes]:
 
 
 def rows_of(file: VectorFile, identity: str, prompt: Callable[[], str], twice: frozenset[bytes]) -> Iterator[RowBatch]:
-    """Yield all rows, each checked. Raise VectorFileError for the first that cannot be taken."""
+    """Yield all rows, each checked. Raise VectorFileError for the first invalid row."""
     earlier: dict[bytes, Vectors] = {}
     for first, said, table in file.vectors():
         for contract, embedder in _stated_values(said, identity):
@@ -191,8 +191,8 @@ def rows_of(file: VectorFile, identity: str, prompt: Callable[[], str], twice: f
 
 
 def _stated_values(said: dict[str, Any], identity: str) -> list[tuple[Any, Any]]:
-    """Return the contract and embedder that the columns name, or the expected ones if the file lacks the columns. A
-    column with several values gives its first and last, one of which is wrong."""
+    """Return the contract and embedder in the columns, or the expected ones if the file lacks the columns. For a column
+    with several values, return a wrong one."""
     contracts, embedders = said.get("contract") or [CONTRACT], said.get("embedder") or [identity]
     return [(contracts[0], embedders[0]), (contracts[-1], embedders[-1])]
 
@@ -205,7 +205,7 @@ def _require_texts(
     texts: Sequence[str | None],
     prompt: str,
 ) -> None:
-    """Raise VectorFileError if a text that is there does not match its key. Texts of windows cannot be checked."""
+    """Raise VectorFileError if a text in the file does not match its key. Texts of windows cannot be checked."""
     for at, (key, text) in enumerate(zip(keys, texts, strict=True)):
         if text is None or at in windows:
             continue
@@ -234,8 +234,8 @@ def _require_alike(
 
 @dataclass(frozen=True)
 class Drawn:
-    """A row of a file that is embedded here too: the `place` of its text, its unit vector, and its text if the file has
-    it and it is not a window."""
+    """A row of a file that is embedded again for comparison: the `place` of its text, its unit vector, and its text if
+    the file has it and the row is not a window."""
 
     row: int
     key: RowKey
@@ -245,8 +245,8 @@ class Drawn:
 
 
 class Sample:
-    """A sample of `count` rows of a file, drawn by a secret: the maker of the file cannot know which. A row that occurs
-    several times counts once, so that repeating good rows hides no bad ones."""
+    """A sample of `count` rows of a file, drawn with a secret so that the maker of the file cannot predict them.
+    Repeated rows count once, so that repeating good rows does not hide bad ones."""
 
     def __init__(self, count: int) -> None:
         self._count, self._secret = count, secrets.token_bytes(16)
@@ -257,7 +257,7 @@ class Sample:
         return len(self._drawn)
 
     def add(self, rows: RowBatch, asked: RequestedTexts, prompt: Callable[[], str]) -> None:
-        """Draw from these rows, so that each of all rows so far is equally likely."""
+        """Sample from these rows, so that each of all rows so far is equally likely."""
         if not self._count:
             return
         at, wanted = places_in(asked.keys, rows.keys)
@@ -288,8 +288,8 @@ class Sample:
         made: Callable[[Sequence[str]], Vectors],
         prompt: Callable[[], str],
     ) -> None:
-        """Raise VectorFileError if the embedder makes another vector of one of these texts, or divides it into other
-        windows."""
+        """Raise VectorFileError if the embedder makes a different vector of a sampled text, or divides the text into
+        other windows."""
         rows = sorted(self._drawn.values(), key=lambda drawn: drawn.row)
         unread = sorted({drawn.place for drawn in rows if drawn.text is None})
         read = asked.texts(np.array(unread)) if unread else {}
@@ -332,14 +332,15 @@ def samples_of(files: int) -> int:
 PART_BYTES = 32 << 20
 """Bytes of vectors after which a file is written."""
 HELD_BYTES = 256 << 20
-"""Most bytes of vectors that are held in memory until there are enough for a file."""
+"""Most bytes of vectors that are kept in memory until they fill a file."""
 MOST_WINDOWED = 50_000
-"""Most texts of which some windows have come and others have not; their sums are held in memory."""
+"""Most texts with incomplete windows; their sums are kept in memory."""
 
 
 @dataclass
 class Result:
-    """The outcome of an import. It counts rows, but texts in `taken`, `incomplete` and `missing`."""
+    """The outcome of an import. Its counts are of rows, except `taken`, `incomplete` and `missing`, which count
+    texts."""
 
     files: int = 0
     rows: int = 0
@@ -361,11 +362,12 @@ class Result:
 
 
 def import_vectors(state: State, places: Sequence[str], check: bool = False, unchecked: bool = False) -> dict[str, Any]:
-    """Check these files and, unless only to `check`, keep their vectors. Files that cannot be taken are in the result
-    under `refused`, {"code", "row", "message"}; the others are taken.
+    """Check these files and store their vectors; with `check`, only check them. Refused files are in the result under
+    `refused`, {"code", "row", "message"}; the others are stored.
 
-    Raise IndexStateError if there are no texts, or another run has begun; ModelError if the embedder cannot be asked
-    to compare vectors, a step that `unchecked` leaves out."""
+    Raise IndexStateError if there are no texts, or another run has begun; ModelError if the embedder is not available
+    to compare vectors, a step that `unchecked` skips.
+    """
     row = generations.find_generation(state.catalog, state.settings)
     if row is None:
         raise IndexStateError(
@@ -387,7 +389,7 @@ def import_vectors(state: State, places: Sequence[str], check: bool = False, unc
 
 @dataclass(frozen=True)
 class _Looked:
-    """A file that can be taken: the keys that have several rows in it, and the digest of each batch of its rows."""
+    """A valid file: its keys with several rows, and the digest of each batch of its rows."""
 
     found: FoundFile
     twice: frozenset[bytes]
@@ -423,7 +425,7 @@ class _Import:
     # ------------------------------------------------------------ checking
 
     def looked_at(self, found: Sequence[FoundFile | VectorFileError], unchecked: bool) -> list[_Looked]:
-        """Return the files that can be taken."""
+        """Return the valid files."""
         good: list[_Looked] = []
         samples = 0 if unchecked else samples_of(len(found))
         self.result.files = len(found)
@@ -443,7 +445,7 @@ class _Import:
         return good
 
     def _look(self, found: FoundFile, samples: int) -> _Looked | None:
-        """Check a file; return None if no row of it is wanted."""
+        """Check a file; return None if none of its rows is needed."""
         sample, digests = Sample(samples), bytearray()
         with self._reading(found) as file:
             seen = survey(file, self._asked, self._identity)
@@ -496,14 +498,14 @@ class _Import:
 
 @dataclass
 class _Mean:
-    """The sum of the windows of a text that have come so far, weighted, and the numbers of these windows."""
+    """The weighted sum of the windows of a text so far, and the numbers of these windows."""
 
     total: Vectors
     seen: set[int] = field(default_factory=set)
 
 
 class _Kept:
-    """Vectors on their way into files: one file for each table that wants them, and part."""
+    """Vectors on their way into files: one file for each table and part that need them."""
 
     def __init__(self, state: State, asked: RequestedTexts, identity: str, write: bool) -> None:
         self._state, self._asked, self._identity, self._write = state, asked, identity, write
@@ -531,7 +533,8 @@ class _Kept:
         self._keep(places[fresh], unit(rows.vectors[there][first[fresh]]))
 
     def _window(self, place: int, window: int, windows: int, weight: int, vector: Vectors) -> None:
-        """Add a window to the weighted mean of its text, as `averaged` makes it; keep the mean with the last window."""
+        """Add a window to the weighted mean of its text, like `average_windows`; store the mean with the last
+        window."""
         places = np.array([place])
         if not self._asked.missing_at(places)[0]:
             self.known += 1

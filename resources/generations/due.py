@@ -1,4 +1,4 @@
-"""The work that a run has to do, decided from the listing, the manifest and counts; no model is loaded."""
+"""The choice of the work of a run, from the listing, the manifest and counts. No model is loaded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Served:
-    """The content hashes of a generation's documents, as they were when this object was made; kept on disk."""
+    """The content hashes of a generation's documents at the time when this object was made, stored on disk."""
 
     def __init__(self, parts: Iterable[Mapping[str, str]] = ()) -> None:
         self._noted = SortedSpool("contents")
@@ -57,12 +57,13 @@ class Due:
 
 
 def find_due(state: State) -> Due:
-    """Decide what a run has to do.
+    """Choose the buckets of a run.
 
     - Nothing, if settings, weights, versions and listing are the same, rows are unchanged, and the generation is
       published or rightly not.
     - The buckets whose listing changed, if all else is the same.
-    - Else everything."""
+    - Else everything.
+    """
     state.engine.survey()
     return with_repair(state, lambda: _due(state))
 
@@ -91,7 +92,7 @@ def _due(state: State) -> Due:
 
 
 def _whole(state: State, kept: Mapping[int, GenerationRow]) -> bool:
-    """Say whether generations hold the committed listing, with unchanged rows and files."""
+    """Say whether generations contain the committed listing, with unchanged rows and files."""
     if state.engine.unmade("raw_documents") or state.engine.table("raw_documents").lost:
         return False
     if any(row.built_from != listing_output(state.engine) for row in kept.values()):
@@ -120,14 +121,14 @@ def _changes(state: State, failures: Sequence[Failure]) -> dict[int, bool]:
 
 @dataclass(frozen=True, slots=True)
 class NewDocuments:
-    """The number of listed files that are new, and the bytes of those that were not served before with any content."""
+    """The number of new listed files, and the bytes of those whose content was not served before."""
 
     documents: int
     added_bytes: int
 
 
 def new_documents(state: State, before: Served) -> NewDocuments:
-    """Count the listed files that are new: neither served nor failed with their present content."""
+    """Count the new listed files: neither served nor failed with their present content."""
     failed = {item.doc_id for item in state.engine.failures()}
     known = {doc_id: raw.content_hash for doc_id, raw in state.listing.documents(failed).items()}
     listed, count, added = state.listing.now().documents, 0, 0

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 def missing(state: State, live: GenerationRow | None, new: GenerationTables) -> Missing:
     """Return which listed documents the live generation serves and the new one lacks; if no generation is live and the
-    new one is empty, all listed documents. Withheld documents are left out: they are meant to be missing."""
+    new one is empty, return all listed documents. Withheld documents do not count, since they must be missing."""
     failures = {item.doc_id: item for item in state.engine.failures()}
     hidden = {doc_id for doc_id, item in failures.items() if withheld(item)}
     if live is None and new.counts()["documents"]:
@@ -87,7 +87,7 @@ def score(state: State, generation: GenerationRow) -> dict[str, Any] | None:
 
 
 def score_live(state: State) -> dict[str, Any] | None:
-    """Return the scores of the live generation. Scores that publishing has taken in this run are reused."""
+    """Return the scores of the live generation. Scores that publishing computed in this run are reused."""
     live = state.catalog.live()
     if live is None:
         return None
@@ -96,10 +96,11 @@ def score_live(state: State) -> dict[str, Any] | None:
 
 
 def score_both(state: State, live: GenerationRow, new: GenerationRow) -> dict[int, dict[str, Any]]:
-    """Return the runs of the golden questions by generation; empty if there are no questions.
+    """Return the runs of the golden questions by generation; return {} if there are no questions.
 
     If the live generation's embedder is not available, or this version no longer knows its settings, its last scores
-    are used; raise ModelError or SettingsError if it has no scores."""
+    are used; raise ModelError or SettingsError if it has no scores.
+    """
     try:
         runs = {live.generation: score(state, live)}
     except (ModelError, SettingsError):
@@ -112,7 +113,7 @@ def score_both(state: State, live: GenerationRow, new: GenerationRow) -> dict[in
 
 
 def comparison(state: State, scored: Mapping[int, Mapping[str, Any]], live: int, new: int) -> list[dict[str, Any]]:
-    """Return rows of metric, live, new, worse."""
+    """Return rows of metric, live score, new score, and whether it is worse."""
     rows = []
     for metric in COMPARED if scored else ():
         before, now = scored[live]["metrics"][metric], scored[new]["metrics"][metric]
@@ -123,7 +124,7 @@ def comparison(state: State, scored: Mapping[int, Mapping[str, Any]], live: int,
 
 
 def golden_output(state: State) -> str:
-    """Return a hash of the inputs of the comparison beside the two indexes."""
+    """Return a hash of the inputs of the comparison, apart from the two indexes."""
     settings = state.settings.publish
     if not settings.golden:
         return ""
@@ -135,7 +136,7 @@ def golden_output(state: State) -> str:
 
 
 AUDITED_SHARE = 0.2
-"""Share of the documents, from 0 to 1. If more of them changed in place, the generation is audited like a new one."""
+"""Share of changed documents, from 0 to 1, above which a generation is audited like a new one."""
 
 
 def publish(state: State) -> PublishResult:
@@ -180,13 +181,13 @@ def _publish(state: State) -> PublishResult:
 
 
 def _share_changed(state: State, documents: int) -> float:
-    """Return the share of the documents that this run changed or removed; 1 if another run wrote them."""
+    """Return the share of the documents that this run changed or removed; return 1 if another run wrote them."""
     report = state.run.reports.get("indexed_documents")
     return (report.computed + report.gone) / max(1, documents) if report else 1.0
 
 
 def verdict(state: State, built: PublishResult) -> dict[str, Any]:
-    """Record why a generation was not published, and what that depended on."""
+    """Record why a generation was not published, and the inputs of this decision."""
     live = state.catalog.live()
     return {
         "live": live.generation if live else None,
@@ -200,7 +201,7 @@ def verdict(state: State, built: PublishResult) -> dict[str, Any]:
 
 
 def stored_verdict(state: State, generation: GenerationRow) -> PublishResult | None:
-    """Return the verdict on an unpublished generation; None if anything that it depended on has changed."""
+    """Return the verdict on an unpublished generation, or None if one of its inputs has changed."""
     found, live = generation.verdict, state.catalog.live()
     if found is None or found["problems"] or live is None or found["live"] != live.generation:
         return None
@@ -260,9 +261,10 @@ def publish_by_hand(state: State, number: int, force: bool = False) -> dict[str,
 
 
 def rollback(state: State) -> dict[str, Any]:
-    """Make the previous live generation the live one again, and hold it until someone publishes.
+    """Make the previous live generation live again, and hold it until someone publishes.
 
-    Raise IndexStateError if there is no previous one, or its audit finds problems."""
+    Raise IndexStateError if there is no previous one, or its audit finds problems.
+    """
     with state.database.exclusive("index"):
         live, number = state.catalog.live(), state.catalog.previous()
         if live is None or number is None:

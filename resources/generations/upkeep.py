@@ -1,8 +1,8 @@
-"""The upkeep of generations beside the one that a run makes, so that they too receive changes of documents.
+"""The upkeep of generations beside the one that a run makes, so that they receive changes of documents too.
 
-The live one is brought up to date with its own settings and its own embedder before the new one is filled. The others,
-kept for a rollback, receive deletions and changes of groups, so that none of them shows a document that must no longer
-be seen. `prune` removes old ones: their tables, and the Parquet and raw files that nothing refers to.
+The live one is updated with its own settings and embedder before the new one is filled. The others, kept for a
+rollback, receive deletions and changes of groups, so that none of them shows a document that nobody may see any more.
+`prune` removes old generations: their tables, and unreferenced Parquet and raw files.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ _BY_DOCUMENTS = tuple(name for name in STAGES if name not in ("raw_documents", "
 
 
 def update_other_generations(state: State) -> StageReport:
-    """Bring all generations but the one of the settings up to date, as far as each can be. If one fails, raise its
-    error after the others are done."""
+    """Update all generations but the one of the settings, as far as possible. If one fails, raise its error after the
+    others are done."""
     return with_repair(state, lambda: _update_other_generations(state), before="parsed_elements")
 
 
@@ -75,7 +75,7 @@ def bring_up_to_date(state: State, asset: str, buckets: Sequence[int] | None = N
 
 
 def nothing_to_keep(state: State) -> bool:
-    """Say whether there is no generation but the one of the settings."""
+    """Say whether the generation of the settings is the only one."""
     target = generations.find_generation(state.catalog, state.settings)
     return all(target and row.generation == target.generation for row in state.catalog.generations())
 
@@ -100,8 +100,8 @@ def _update_other_generations(state: State) -> StageReport:
 
 
 def _follow(state: State, live: GenerationRow, report: StageReport) -> None:
-    """Bring all changes into the live generation. If its embedder is no longer available, or this version makes other
-    chunks, bring only deletions and groups, which need no new rows."""
+    """Apply all changes to the live generation. If its embedder is no longer available, or this version makes different
+    chunks, apply only deletions and changes of groups, which need no new rows."""
     name = f"generation {live.generation}"
     try:
         beside = state.with_generation(live)
@@ -141,7 +141,7 @@ def _update(state: State, beside: State, report: StageReport) -> None:
 
 
 def _finish(beside: State, audited: bool) -> Problems:
-    """Complete a generation that is being served; return the problems found."""
+    """Complete a generation that is in use; return the problems found."""
     build = IndexBuild(beside)
     build.load_links()
     made = build.build_vector_indexes(live=True)
@@ -153,11 +153,12 @@ def _finish(beside: State, audited: bool) -> Problems:
 
 
 def restrict(state: State) -> None:
-    """Apply new restrictions to every generation before anything else is made, so that a later failure leaves no
-    document open: withheld documents are removed, and groups that shut somebody out take effect.
+    """Apply new restrictions to every generation before any other work, so that a later failure leaves no document
+    accessible: withheld documents are removed, and stricter groups take effect.
 
-    A generation whose tables cannot be written is shut, and its error is raised after all the others are restricted. A
-    run of some buckets restricts only those."""
+    A generation whose tables cannot be written is closed, and its error is raised after all others are restricted. A
+    run of some buckets restricts only those.
+    """
     report, hidden = StageReport("kept_generations"), hidden_documents(state)
 
     def restricts(doc_id: str, before: tuple[str, ...], now: tuple[str, ...] | None) -> bool:
@@ -176,8 +177,8 @@ def _withdraw(
     report: StageReport,
     wanted: Callable[[str, tuple[str, ...], tuple[str, ...] | None], bool] = lambda doc_id, before, now: True,
 ) -> None:
-    """Remove the documents that are no longer listed, and give the others the groups that they have now. Both apply
-    only to documents for which `wanted`(id, groups before, groups now) is true."""
+    """Remove the documents that are no longer listed, and set the current groups of the others. Both apply only to
+    documents for which `wanted`(id, groups before, groups now) is true."""
     index = GenerationTables(state.database, generation)
     gone: dict[int, list[str]] = {}
     regrouped: dict[int, dict[str, tuple[str, ...]]] = {}
@@ -219,9 +220,10 @@ def _withdraw(
 
 @contextmanager
 def restricted_whatever(state: State) -> Iterator[None]:
-    """Apply the known restrictions even if a run or its listing is refused within.
+    """Apply the known restrictions even if a run or its listing fails in this context.
 
-    Raise that error; it says also if the restrictions could not be written."""
+    Raise that error, with a note if the restrictions could not be written.
+    """
     try:
         yield
     except Exception as error:
@@ -246,10 +248,11 @@ def _restrict_what_is_known(state: State) -> None:
 
 
 def needed_raw_files(state: State, keys: Collection[str], kept: Iterable[GenerationRow]) -> set[str]:
-    """Return the names of all objects of documents that a listing under these keys has, or that rows of the kept
-    generations were made from. While a run updates a generation, its rows belong to an earlier listing.
+    """Return the names of the raw files of all documents in a listing under these keys, or in the kept generations:
+    while a run updates a generation, its rows belong to an earlier listing.
 
-    Raise IndexStateError if a listing cannot be read: the documents in it are unknown then."""
+    Raise IndexStateError if a listing cannot be read, since its documents are then unknown.
+    """
     names = set[str]()
     for key in keys:
         for read in state.engine.table("raw_documents", key=key).reads(required=True):
@@ -261,18 +264,19 @@ def needed_raw_files(state: State, keys: Collection[str], kept: Iterable[Generat
 
 
 ASKED = ("hyde", "rerank", "answer")
-"""Stages whose replies answer questions; nothing that is kept was made from them."""
+"""Stages whose replies answer questions, so no stored row depends on them."""
 
 
 def prune(state: State, keep: int, dry_run: bool = False) -> dict[str, Any]:
-    """Drop all but `keep` generations: the live one stays, then the one to roll back to, then the newest. Drop the
-    commits, failures and files that belong to no generation left.
+    """Drop all but `keep` generations; kept are first the live one, then the one for a rollback, then the newest. Drop
+    the commits, failures and files that belong to no remaining generation.
 
     Files that no commit names are deleted too, and raw files in a store that nothing kept was made from. Replies of
     language models to questions are deleted; replies about documents are kept, since they were paid for. Imported
-    vectors that the present settings wait for stay, and their generation.
+    vectors for the present settings are kept, with their generation.
 
-    Return {"dropped", "kept", "files", "bytes"}. Raise UsageError for a `keep` under 1."""
+    Return {"dropped", "kept", "files", "bytes"}. Raise UsageError for a `keep` under 1.
+    """
     if keep < 1:
         raise UsageError(f"--keep {keep}: keep at least 1; the live generation always stays")
     catalog, tables = state.catalog, state.parts.tables

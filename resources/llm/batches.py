@@ -1,4 +1,4 @@
-"""Prompts bought through the batch API of an endpoint: one run submits them in files, a later one collects answers.
+"""Prompts bought through the batch API of an endpoint: one run submits them in files, a later run collects the answers.
 
 A batch is recorded before it is submitted, and carries a fingerprint of its prompts. If a run is killed, the next one
 finds its batch at the endpoint and does not buy it twice. Files hold one JSON object a line.
@@ -48,7 +48,7 @@ class BatchFile:
 
 
 class Spool:
-    """The requests of a run, divided into parts that an endpoint takes as one batch each."""
+    """The requests of a run, divided into parts that an endpoint accepts as one batch each."""
 
     def __init__(self, most_requests: int = MOST_REQUESTS, most_bytes: int = MOST_FILE_BYTES) -> None:
         self._most_requests, self._most_bytes = most_requests, most_bytes
@@ -74,7 +74,7 @@ class Spool:
 
 
 def lines_of(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield the lines of a file; a line that is longer than any answer is left out."""
+    """Yield the lines of a file, without lines that are longer than any answer."""
     whole = True
     while line := file.readline(LONGEST_LINE):
         begins, whole = whole, line.endswith(b"\n") or len(line) < LONGEST_LINE
@@ -83,12 +83,12 @@ def lines_of(file: IO[bytes]) -> Iterator[bytes]:
 
 
 Answered = tuple[str, Completion | str]
-"""A key, and its answer; a text is the endpoint's error."""
+"""A key, and its answer: a completion, or the endpoint's error as text."""
 
 
 def answers(lines: Iterator[bytes]) -> Iterator[Answered]:
-    """Yield the answers in a batch's output and error files. Requests that expired are left out, as if they were never
-    sent, and so are lines that cannot be read."""
+    """Yield the answers in a batch's output and error files. Expired requests are left out, as if they were never sent,
+    and so are unreadable lines."""
     for line in lines:
         try:
             item = json.loads(line)
@@ -119,22 +119,22 @@ def _has_succeeded(status: object) -> bool:
 T = TypeVar("T")
 
 MARK = "pincite"
-"""Name under which a batch's metadata hold its fingerprint."""
+"""Key in a batch's metadata for its fingerprint."""
 _UNDER_WAY = frozenset({"validating", "in_progress", "finalizing", "cancelling"})
 _OF_NO_USE = frozenset({"failed", "cancelling", "cancelled"})
 _KEPT_SECONDS = 30 * 86400
 _ANSWER_BYTES = 1 << 18
-"""Bytes for each request that a file of answers may have: replies are limited in tokens, and none is this long."""
+"""Most bytes of a file of answers for each request: replies are limited in tokens, and none is this long."""
 _REQUEST_SECONDS = 0.1
-"""Seconds for each request that transferring a batch's file may take, beyond llm.timeout_seconds."""
+"""Seconds for transferring a batch's file for each request, in addition to llm.timeout_seconds."""
 _MOST_BATCHES = 5_000
-"""Most batches of an endpoint that are searched, so that a listing without end stops here."""
+"""Most batches of an endpoint that are searched, so that an endless listing is stopped."""
 _NO_API = frozenset({404, 405, 501})
 
 
 @dataclass(frozen=True, slots=True)
 class OpenBatch:
-    """A batch that is not collected yet; it has no id if a run ended while it submitted the batch."""
+    """A batch that is not collected yet. It has no id if a run ended while submitting it."""
 
     number: int
     fingerprint: str
@@ -145,7 +145,7 @@ class OpenBatch:
 
 @dataclass
 class Outcomes:
-    """The findings of a run, by key: why there is no reply yet, and which replies were collected now."""
+    """The results of a run, by key: the reasons for missing replies, and the replies collected now."""
 
     without: dict[str, NoReply] = field(default_factory=dict)
     collected: set[str] = field(default_factory=set)
@@ -156,8 +156,8 @@ class Outcomes:
 
 class BatchModel(BoughtModel):
     """A model that buys replies in batches; it implements ports.LanguageModel. It takes as many prompts as a batch may
-    have before it gives the first reply. Prompts without a kept reply are submitted, and are `pending` until a later
-    run. Earlier batches are looked at once a run."""
+    have before it gives the first reply. Prompts without a stored reply are submitted, and are `pending` until a later
+    run. Earlier batches are checked once in each run."""
 
     _found: Outcomes | None = None
 
@@ -244,7 +244,7 @@ class BatchModel(BoughtModel):
         found.refuse(part.keys, "pending", f"in batch {batch_id} since {_time_text(datetime.now(UTC))}")
 
     def _create_batch(self, part: BatchFile, mark: str) -> str:
-        """Return the id of the batch of these requests: one that the endpoint already has, else a new one."""
+        """Return the id of the batch of these requests: an existing one at the endpoint, or else a new one."""
         uploaded: list[str] = []
         known = self._known_batches()
 
@@ -268,7 +268,7 @@ class BatchModel(BoughtModel):
         return self._call(create)
 
     def _known_batches(self) -> set[str]:
-        """Return the batches of the endpoint that runs have recorded, collected ones too."""
+        """Return the batches of the endpoint that runs have recorded, including collected ones."""
         return {row[0] for row in self._rows("known_batches", base_url=self.role.base_url)}
 
     # ------------------------------------------------------------ collecting
@@ -315,7 +315,7 @@ class BatchModel(BoughtModel):
             found.refuse(left, "rejected", message)
 
     def _recover_batch(self, batch: OpenBatch) -> str | None:
-        """Return the id of a batch that a run was submitting when it ended; None if the endpoint does not have it."""
+        """Return the id of a batch whose run ended while submitting it, or None if the endpoint does not have it."""
         known = self._known_batches()
         try:
             return self._call(lambda client: _find_batch(client, batch.fingerprint, known))
@@ -349,9 +349,8 @@ class BatchModel(BoughtModel):
         return file
 
     def _keep(self, batch: OpenBatch, state: Any, lines: Iterator[bytes]) -> set[str]:
-        """Keep all answers of a batch, and that it was collected, in one transaction; return the keys with a reply. A
-        request that a completed batch left out counts as an attempt; one that an expired or cancelled batch left out
-        does not."""
+        """Store all answers of a batch, and mark it as collected, in one transaction; return the keys with a reply. A
+        request without an answer counts as an attempt in a completed batch, but not in an expired or cancelled one."""
         answered: set[str] = set()
         missing = set(batch.keys)
         bought: list[Completion] = []
@@ -385,7 +384,7 @@ class BatchModel(BoughtModel):
     # ------------------------------------------------------------ calls
 
     def _call(self, ask: Callable[[Any], T]) -> T:
-        """Call the endpoint's client, again if it gets no answer. Raise CallFailed."""
+        """Call the endpoint's client, with a retry if it gets no answer. Raise CallFailed."""
 
         def once() -> T:
             try:
@@ -410,8 +409,7 @@ class BatchModel(BoughtModel):
 
 
 def _find_batch(client: Any, mark: str, known: Collection[str]) -> str | None:
-    """Return the id of a batch at the endpoint that has this fingerprint and is not a known one; None if there is no
-    such batch."""
+    """Return the id of an unknown batch at the endpoint with this fingerprint, or None."""
     for batch in islice(client.batches.list(limit=100), _MOST_BATCHES):
         if batch.created_at and batch.created_at < time.time() - _KEPT_SECONDS:
             return None

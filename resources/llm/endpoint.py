@@ -1,11 +1,11 @@
-"""Calls of an OpenAI-compatible endpoint: the bounded connection, what is sent, what came back, and what went wrong.
+"""Calls of an OpenAI-compatible endpoint: the bounded connection, the requests, the replies, and the errors.
 
-A request carries what it needs and the key of the settings, and nothing that the openai client would read from the
-environment. A reply is bounded in bytes and time, and redirects are not followed, since they would take the
-documents' text along.
+A request contains only its own data and the key of the settings, and nothing that the openai client would read from the
+environment. A reply is bounded in bytes and time, and redirects are not followed, since they would take the documents'
+text along.
 
-A key is read when a call is made and kept nowhere. Endpoints repeat it in their errors, and the client's exceptions
-hold the request, so error texts are masked and no exception is chained.
+A key is read for each call and never stored. Endpoints may repeat it in their errors, and the client's exceptions
+contain the request, so error texts are masked and exceptions are not chained.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 NO_KEY = "none"
-"""Text that is sent if there is no key: many servers want some key."""
+"""Text that is sent in place of a missing key: many servers require some key."""
 MOST_BYTES = 1 << 24
 """Most bytes of a reply if the caller sets no other limit."""
 _SENT = frozenset(
@@ -54,17 +54,17 @@ _SENT = frozenset(
 )
 _LONGEST_HOST = 100
 _GRACE_SECONDS = 1.0
-"""Seconds after the time limit when the watch closes a connection, so that the socket's own time out ends a silent one
-first."""
+"""Seconds after the time limit at which the watch closes a connection, so that the socket's own timeout ends a silent
+one first."""
 _CONNECTED = ("connect_tcp.complete", "start_tls.complete")
 
 _allowed: ContextVar[tuple[int, float]] = ContextVar("allowed", default=(MOST_BYTES, 0.0))
-"""Most bytes of a reply, and seconds beyond those of the client."""
+"""Most bytes of a reply, and seconds in addition to the client's timeout."""
 
 
 class NotRead(Exception):
-    """Raised for a reply that was not taken. kind: `large` (or compressed, so of any size), `slow`, `moved` (a
-    redirect)."""
+    """The error for a reply that was not read. kind: `large` (or compressed, so its size is unknown), `slow`, `moved`
+    (a redirect)."""
 
     def __init__(self, kind: Literal["large", "slow", "moved"], message: str) -> None:
         super().__init__(message)
@@ -73,8 +73,8 @@ class NotRead(Exception):
 
 @contextmanager
 def at_most(size: int, more_seconds: float = 0.0) -> Iterator[None]:
-    """Limit replies to requests made within to `size` bytes, and allow them `more_seconds`, which a large file
-    needs."""
+    """Limit replies to requests in this context to `size` bytes, with `more_seconds` in addition to the timeout, for
+    large files."""
     token = _allowed.set((size, more_seconds))
     try:
         yield
@@ -83,9 +83,10 @@ def at_most(size: int, more_seconds: float = 0.0) -> Iterator[None]:
 
 
 def endpoint_client(address: str, key: Callable[[], str], *, timeout: float, retries: int, setting: str) -> Any:
-    """Make an openai client of one endpoint; `setting` names where its address and key are set.
+    """Make an openai client of one endpoint; `setting` is the section with its address and key.
 
-    Raise SettingsError if a key would be sent in the clear."""
+    Raise SettingsError if a key would be sent unencrypted.
+    """
     import openai
 
     require_private(address, key(), setting)
@@ -175,7 +176,8 @@ def _connection() -> Any:
 
 
 class _Watch:
-    """The time of one call, headers included: a server could send one byte before every time out of the socket."""
+    """A limit on the time of one call, including headers: a server could avoid the socket's timeout by sending single
+    bytes."""
 
     def __init__(self, seconds: float, opened: list[Any]) -> None:
         self._seconds, self._end = seconds, time.monotonic() + seconds
@@ -186,13 +188,13 @@ class _Watch:
         self._timer.start()
 
     def trace(self, event: str, info: dict[str, Any]) -> None:
-        """Note each connection that the HTTP library opens. The library calls this for every step."""
+        """Note each connection that the HTTP library opens; the library calls this method for every step."""
         if event.endswith(_CONNECTED):
             self._opened[:] = [*(stream for stream in self._opened if _number(stream) >= 0), info["return_value"]]
             self._own = [info["return_value"]]
 
     def only(self, stream: Any) -> None:
-        """Note that the reply has begun, over this connection."""
+        """Record that the reply has begun on this connection."""
         self._own = [stream] if stream is not None else self._own
 
     def end(self) -> None:
@@ -215,7 +217,7 @@ class _Watch:
 
 
 def _number(stream: Any) -> int:
-    """Return the descriptor of a connection's socket; -1 if it is closed."""
+    """Return the file descriptor of a connection's socket, or -1 if it is closed."""
     found = stream.get_extra_info("socket")
     return found.fileno() if found is not None else -1
 
@@ -242,7 +244,7 @@ def _require_plain(response: Any) -> None:
 
 
 def _host(location: str) -> str:
-    """Return the host of an address, without anything else that the address may hold."""
+    """Return the host of an address without its other parts, which may be secret."""
     try:
         return (urlsplit(location).hostname or "")[:_LONGEST_HOST]
     except ValueError:
@@ -258,8 +260,8 @@ MALFORMED = "malformed"
 """Value of `finish` for an answer that is not a chat completion."""
 
 _SHORTEST_SECRET = 16
-"""Characters of the shortest key that is removed from answers. Shorter keys are for endpoints that want any key: words
-such as `local`, which a reply may well contain."""
+"""Fewest characters of a key that is removed from answers. Shorter keys are words such as `local` for endpoints that
+require some key, and a reply may contain these."""
 _PASSING = frozenset({408, 409, 425, 429})
 _HOPELESS = frozenset({401, 402, 403, 404})
 _LONGEST_ERROR = 300
@@ -271,8 +273,8 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 class CallFailed(Exception):
-    """Raised for a call without an answer. code: `unreachable` or `rejected`, as in ports.NoReply. `passing` is true if
-    the same call may succeed later, after `retry_after` seconds if the endpoint says so; `hopeless` if other prompts
+    """The error for a call without an answer. code: `unreachable` or `rejected`, as in ports.NoReply. `passing` is true
+    if the same call may succeed later, after `retry_after` seconds if the endpoint says so; `hopeless` if other prompts
     would fail too; `status` is the HTTP status, 0 if there was no response."""
 
     def __init__(
@@ -288,7 +290,8 @@ class CallFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A reply with its use of tokens; `estimated_tokens` are those, of both kinds, that the endpoint did not report."""
+    """A reply with its use of tokens; `estimated_tokens` counts the tokens, of both kinds, that the endpoint did not
+    report."""
 
     reply: Reply
     prompt_tokens: int
@@ -318,7 +321,7 @@ def _data_url(image: bytes) -> str:
 
 
 class Endpoint:
-    """The endpoint of a role. Threads share one client, which does not retry by itself."""
+    """The endpoint of a role. Threads share one client, which does not retry."""
 
     def __init__(self, role: Role, settings: LlmSettings) -> None:
         self.role, self.settings = role, settings
@@ -327,7 +330,7 @@ class Endpoint:
         self._client: Any = None
 
     def complete(self, prompt: Prompt, temperature: float | None) -> Completion:
-        """Ask for one completion. Raise CallFailed."""
+        """Request one completion. Raise CallFailed."""
         body = request_body(self.role, prompt, temperature)
         read = _json(self._without_key(self.call(lambda client: self._read(client, body))))
         if isinstance(read, dict) and read.get("error") and not read.get("choices"):
@@ -345,7 +348,7 @@ class Endpoint:
         return made
 
     def call(self, ask: Callable[[Any], T]) -> T:
-        """Return the result of `ask(client)`. Raise CallFailed for whatever goes wrong in it."""
+        """Return the result of `ask(client)`. Raise CallFailed for any error in it."""
         key = self._key()
         failed: CallFailed
         if not _SENDABLE.fullmatch(key):
@@ -439,7 +442,7 @@ class Endpoint:
         return failed
 
     def _error_in_answer(self, error: Any) -> CallFailed:
-        """Return the error of an answer with status 200: some gateways send the error of the model behind them so."""
+        """Return the error in an answer with status 200: some gateways send the errors of their models in this way."""
         said = (error.get("message") or error.get("code")) if isinstance(error, dict) else error
         return CallFailed(f"{self.where} answered with an error: {self.safe(said)}")
 
@@ -448,7 +451,7 @@ class Endpoint:
         return mask_key(_plain(said) or "it does not say which", self._key())
 
     def _without_key(self, answer: bytes) -> bytes:
-        """Remove the key from an answer: some gateways repeat the request in it, its headers included."""
+        """Remove the key from an answer: some gateways repeat the request in it, including its headers."""
         key = self._key()
         return answer.replace(key.encode(), b"***") if len(key) >= _SHORTEST_SECRET else answer
 
@@ -460,7 +463,7 @@ class Endpoint:
 
 
 def _address_text(url: str) -> str:
-    """Return an address without the user, password and query that it may have."""
+    """Return an address without its user, password and query."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
 
@@ -473,7 +476,7 @@ def mask_key(text: str, key: str) -> str:
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Return the seconds from `now` (Unix time) that the endpoint asks to wait; None if it does not ask."""
+    """Return the seconds from `now` (Unix time) that the endpoint asks to wait, or None."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         value = headers.get(name)
         if value is None:
@@ -501,7 +504,8 @@ def storable(text: str) -> str:
 def _plain(value: object) -> str:
     """Return a text of a reply in a form that can be stored; "" if the value is not a text.
 
-    A list or mapping is not written out: if it is deep, that itself would fail."""
+    A list or mapping is not converted, since that would fail if it is deeply nested.
+    """
     return storable(value) if isinstance(value, str) else ""
 
 
@@ -515,7 +519,8 @@ def _json(answer: bytes) -> Any:
 def completion(read: Any, prompt: Prompt | None) -> Completion:
     """Return the first choice of a chat completion, parsed from JSON; MALFORMED if there is no choice.
 
-    Token counts that the endpoint does not report are estimated, those of the prompt only if it is given."""
+    Missing token counts are estimated, for the prompt only if `prompt` is given.
+    """
     read = read if isinstance(read, dict) else {}
     choices = read.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else None
@@ -565,16 +570,16 @@ def _first_logprobs(logprobs: Any) -> tuple[tuple[str, float], ...]:
 
 
 _LONGEST_PAUSE_SECONDS = 60.0
-"""Seconds: the longest pause that the client makes if an endpoint asks for one."""
+"""Longest pause in seconds that the client makes at an endpoint's request."""
 
 
 class LeaveAlone(ModelError):
-    """An endpoint's request for a longer pause than a run makes."""
+    """The error for an endpoint that asks for a longer pause than a run makes."""
 
 
 def refusal(error: APIStatusError, where: str, section: str) -> ModelError:
-    """Return the error for an endpoint that refuses the sender, or everybody for now. `section` names the settings of
-    its address, model and key."""
+    """Return the error for an endpoint that refuses this sender, or temporarily all senders. `section` names the
+    settings of its address, model and key."""
     said, wait = f"{where} answered {error.status_code}", retry_after(error.response.headers, time.time())
     if error.status_code != 429 and error.status_code < 500:
         names = ("endpoint", "model", "api_key_env")
@@ -586,8 +591,10 @@ def refusal(error: APIStatusError, where: str, section: str) -> ModelError:
 
 
 def not_read(error: NotRead, where: str) -> ModelError:
-    return ModelError(f"{where} cannot be asked: {error}", "model" if error.kind == "moved" else "unreachable")
+    return ModelError(
+        f"{where} cannot be called: {error}; check its settings", "model" if error.kind == "moved" else "unreachable"
+    )
 
 
 def silent(error: APIError, where: str) -> ModelError:
-    return ModelError(f"{where} did not answer: {type(error).__name__}; check that it runs", "unreachable")
+    return ModelError(f"{where} did not answer: {type(error).__name__}; check that it is running", "unreachable")

@@ -1,4 +1,4 @@
-"""Language models by role, as the settings name them."""
+"""The construction of language models by role, from the settings."""
 
 from __future__ import annotations
 

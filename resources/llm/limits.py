@@ -1,5 +1,4 @@
-"""How often an endpoint is asked: calls and tokens a minute, pauses, retries, when to leave it alone, and a run's
-budget."""
+"""The limits of calls to an endpoint: calls and tokens a minute, pauses, retries, giving up, and a run's budget."""
 
 from __future__ import annotations
 
@@ -14,25 +13,24 @@ from resources.llm.endpoint import CallFailed
 
 T = TypeVar("T")
 Sleep = Callable[[float], object]
-"""A function that waits for the given seconds, or less: its callers look again at the clock, and whether they shall
-stop."""
+"""A function that waits for the given seconds, or less: its callers check the clock, and whether to stop, again."""
 
 FAILURES_IN_A_ROW = 3
-"""Calls that failed for good one after another, after which a probe is sent. If the probe gets no answer, the model is
-not asked again in a run."""
+"""Number of consecutive final failures after which a probe is sent. If the probe gets no answer, the model is not
+called again in a run."""
 MOST_IN_A_ROW = 30
-"""Calls that failed for good one after another, after which the model is not asked again, whatever a probe answers."""
+"""Number of consecutive final failures after which the model is not called again, even if a probe is answered."""
 _WINDOW_SECONDS = 60.0
 _FIRST_WAIT_SECONDS = 1.0
 
 
 class Stopped(Exception):
-    """Raised if the replies are not wanted any more."""
+    """The error that replies are no longer wanted."""
 
 
 class RateLimits:
     """The limits shared by all calls to an endpoint: the calls and tokens in any minute (0 is no limit), and a pause
-    that the endpoint asked for. Calls start in the order in which they came."""
+    that the endpoint asked for. Calls start in order of arrival."""
 
     def __init__(self, calls: int, tokens: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._most_calls, self._most_tokens, self._clock = calls, tokens, clock
@@ -58,8 +56,8 @@ class RateLimits:
             self._held_until = max(self._held_until, self._clock() + seconds)
 
     def _reserve(self, tokens: int) -> float:
-        """Return when a call may start: not before the calls that came earlier, and a minute after enough of them. A
-        call that is larger than the limit starts alone."""
+        """Return the time at which a call may start: after the calls that arrived earlier, and a minute after enough of
+        them. A call larger than the limit starts alone."""
         start = max(self._clock(), self._starts[-1][0] if self._starts else 0.0)
         while self._starts and (self._starts[0][0] + _WINDOW_SECONDS <= start or self._full(tokens)):
             start = max(start, self._starts.popleft()[0] + _WINDOW_SECONDS)
@@ -75,7 +73,8 @@ class RateLimits:
 class Retries:
     """The retries of calls that got no answer, and the decision to give up on an endpoint that answers no call.
 
-    `gave_up` says why no more calls are made; threads share all of this."""
+    `gave_up` has the reason why no more calls are made. Threads share this object.
+    """
 
     def __init__(
         self,
@@ -95,8 +94,8 @@ class Retries:
         self._failures = 0
 
     def call(self, ask: Callable[[], T], stopping: threading.Event, tokens: int = 0) -> T:
-        """Return the result of `ask`, after as many retries as needed and allowed. Raise CallFailed, or Stopped if
-        `stopping` is set."""
+        """Return the result of `ask`, with retries as needed and allowed. Raise CallFailed, or Stopped if `stopping` is
+        set."""
         sleep = self._sleep or stopping.wait
         for tried in range(self._retries + 1):
             self._require_hope()
@@ -152,7 +151,7 @@ class Budget:
         self._lock = threading.Lock()
 
     def reserve(self, cost: float) -> bool:
-        """Reserve an amount; return false if it is not left."""
+        """Reserve an amount; return False if too little is left."""
         with self._lock:
             if self._committed + cost > self._most:
                 return False

@@ -1,4 +1,4 @@
-"""The model of one role: kept replies are read, and the others are bought, several at once."""
+"""The model of one role: stored replies are read, missing ones are bought, several at a time."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from resources.llm.replies import KeptReply, ReplyCosts, ReplyStore
 
 AT_ONCE = 64
-"""Prompts that are looked up together."""
+"""Prompts that are looked up in one query."""
 OTHER_TEMPERATURE = 0.3
-"""Temperature of a later attempt if the first had zero: the same request would get the same reply."""
+"""Temperature of a later attempt if the first had zero, since the same request would get the same reply."""
 PROBE = Prompt("", "Say yes.", 1)
-"""Prompt that is sent after several failed calls in a row, to see whether the endpoint answers at all."""
+"""Prompt that is sent after several consecutive failures, to see whether the endpoint answers at all."""
 _LONGEST_FAREWELL_SECONDS = 10.0
 
 Said = Reply | NoReply
 Buy = Callable[[str, Prompt, int], Future[Said]]
-"""A function that buys the reply to (key, prompt, how often it was asked already)."""
+"""A function that buys the reply to (key, prompt, number of earlier attempts)."""
 
 
 @dataclass
 class Spent:
-    """The use of this model so far. `cached` prompts took no call; `pending` ones are in a batch."""
+    """The use of this model so far. `cached` prompts needed no call; `pending` ones are in a batch."""
 
     calls: int = 0
     cached: int = 0
@@ -48,9 +48,9 @@ class Spent:
 
 
 class BoughtModel:
-    """A model that buys replies and keeps them; it implements ports.LanguageModel. `retry_rejected` asks again for
-    prompts that got no usable reply before. If there is no run (`account.run_id`), as for queries, each call of
-    `replies` tries the endpoint again even if it failed before."""
+    """A model that buys replies and keeps them; it implements ports.LanguageModel. `retry_rejected` repeats prompts
+    that got no usable reply before. If there is no run (`account.run_id`), as for queries, each call of `replies` tries
+    the endpoint again even if it failed before."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class BoughtModel:
 
     @property
     def gave_up(self) -> str | None:
-        """Return why no more calls are made in this run; None if they are made."""
+        """The reason why no more calls are made in this run, or None."""
         return self.retrying.gave_up
 
     def replies(self, prompts: Iterable[Prompt], unusable: ReplyCheck) -> Generator[Said, None, None]:
@@ -98,13 +98,13 @@ class BoughtModel:
                 workers.stop(min(self.settings.timeout_seconds, _LONGEST_FAREWELL_SECONDS))
 
     def hope(self, anew: bool = False) -> None:
-        """Forget that an endpoint was given up, if `anew` or if the calls belong to no run."""
+        """Try a given-up endpoint again if `anew`, or if the calls belong to no run."""
         if anew or not self.account.run_id:
             wait, retries = self.settings.longest_wait_seconds, self.settings.retries
             self.retrying = Retries(self._limits, retries, wait, self._sleep, answers=self._answers)
 
     def _answers(self) -> bool:
-        """Say whether the endpoint answers a prompt that comes from no document."""
+        """Say whether the endpoint answers a prompt without document text."""
         try:
             self.endpoint.complete(PROBE, self.role.temperature)
         except CallFailed as failed:
@@ -121,16 +121,16 @@ class BoughtModel:
         return prompt_key(self.role.model, self.role.temperature, prompt)
 
     def keys_of(self, prompts: Sequence[Prompt], unusable: ReplyCheck) -> list[str]:
-        """Return the keys of the replies to these prompts, some of which a former model may have given."""
+        """Return the keys of the replies to these prompts; a former model may have written some of the replies."""
         return reply_keys(self.role, prompts, self.known_replies, unusable)
 
     def known_replies(self, keys: Collection[str]) -> dict[str, KeptReply]:
-        """Return the kept replies to these prompts. Only those of ENRICHING are searched for in the files of an
+        """Return the stored replies to these prompts. Only replies of ENRICHING are searched for in the files of an
         index."""
         return self.store.get(keys, seek=self.role.name in ENRICHING) if keys else {}
 
     def settled_reply(self, key: str, kept: KeptReply | None, unusable: ReplyCheck) -> Said | int:
-        """Return the known reply if it suffices, else how often the prompt was asked already in this round."""
+        """Return the stored reply if it is usable, or else the number of attempts in this round."""
         if kept is None:
             return 0
         rejected, asked = kept.rejected, kept.attempts
@@ -170,8 +170,8 @@ class BoughtModel:
     def _begin(
         self, prompts: Sequence[Prompt], unusable: ReplyCheck, buy: Buy, flying: dict[str, Future[Said]]
     ) -> Iterator[Said | Future[Said]]:
-        """Yield the kept reply to each prompt, or the future of a bought one. A prompt whose reply is being bought
-        waits for it."""
+        """Yield the stored reply to each prompt, or the future of a bought one. A prompt whose reply is already being
+        bought waits for it."""
         for key in [key for key, future in flying.items() if future.done()]:
             del flying[key]
         keys = self.keys_of(prompts, unusable)
@@ -223,7 +223,7 @@ class BoughtModel:
                 self._budget.settle(reserved, actual)
 
     def keep(self, key: str, completion: Completion) -> None:
-        """Keep a reply before it is judged, since it is paid for."""
+        """Store a reply before it is checked, since it is paid for."""
         self.store.add(key, completion, self.price(completion), self.account)
         self.count_completions([completion])
 
@@ -239,8 +239,8 @@ class BoughtModel:
         return cost(self.role.price, completion.prompt_tokens, completion.completion_tokens)
 
     def temperature(self, attempt: int) -> float | None:
-        """Return the temperature of the settings for the first attempt (0); for a later one a warmer, if that is
-        zero."""
+        """Return the temperature of the settings for the first attempt (0), and a higher one for later attempts if that
+        is zero."""
         return OTHER_TEMPERATURE if attempt and self.role.temperature == 0 else self.role.temperature
 
     def reserve(self, prompt: Prompt) -> float:

@@ -1,7 +1,7 @@
-"""The replies of language models, kept in Postgres by model, parameters and prompt: none is bought twice.
+"""The replies of language models, stored in Postgres by model, parameters and prompt, so none is bought twice.
 
-The thread that got a reply writes it when it arrives, before anything is made of it. The rows that were made of
-replies carry them too (Parquet), so a database that was lost is filled from those rows.
+The thread that gets a reply stores it before it is used. The Parquet rows that are made from replies contain them too,
+so a lost database is filled from those rows.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from resources.engine.tables import ParquetTables
 
 BOUGHT_TABLES = ("document_summaries", "chunk_contexts", "figure_descriptions")
-"""Tables whose rows carry the replies that they were made of."""
+"""Tables whose rows contain the replies from which they were made."""
 _ROWS_AT_ONCE = 1000
-"""Rows that one transaction restores."""
+"""Rows that are restored in one transaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyCosts:
-    """The purpose that a reply is bought for, and how it is paid."""
+    """The purpose of a reply, and how it is paid."""
 
     stage: str
     model: str
@@ -47,8 +47,8 @@ class ReplyCosts:
 
 @dataclass(frozen=True, slots=True)
 class KeptReply:
-    """The state of one prompt: a reply, or why no more is bought (`rejected`). Neither is set if the prompt was asked
-    `attempts` times and may be asked again."""
+    """The state of one prompt: a reply, or the reason why no more is bought (`rejected`). Neither is set if there were
+    `attempts` attempts and another one is allowed."""
 
     reply: Reply | None
     rejected: str | None
@@ -61,8 +61,8 @@ def reply_keys(
     known: Callable[[Collection[str]], Mapping[str, KeptReply]],
     unusable: ReplyCheck,
 ) -> list[str]:
-    """Return the key of the reply to each prompt: of the last former model whose reply is kept and can be used, else of
-    the role's own model."""
+    """Return the key of the reply to each prompt, with the last former model that has a usable stored reply, or else
+    with the role's own model."""
     keys = [prompt_key(role.model, role.temperature, prompt) for prompt in prompts]
     for model, temperature in reversed(role.former):
         before = [prompt_key(model, temperature, prompt) for prompt in prompts]
@@ -73,9 +73,11 @@ def reply_keys(
 
 
 class ReplyStore:
-    """The replies of a database. Threads share it; it opens a connection of its own.
+    """The replies of a database.
 
-    `tables` are the tables of the state. Missing replies are restored from them, once."""
+    Threads share the store, which opens its own connection. `tables` are the tables of the state, from which missing
+    replies are restored once.
+    """
 
     def __init__(self, database: Database, tables: ParquetTables | None = None) -> None:
         self._database, self._tables = database, tables
@@ -95,7 +97,7 @@ class ReplyStore:
         return found
 
     def add(self, key: str, completion: Completion, cost: float, account: ReplyCosts) -> None:
-        """Keep an attempt: its reply, and its tokens and cost added to those of earlier attempts."""
+        """Store an attempt: its reply, and its tokens and cost added to those of earlier attempts."""
         row = reply_row(key, completion, cost, account)
         try:
             self._execute("keep_reply", row)
@@ -103,12 +105,12 @@ class ReplyStore:
             self._execute("keep_reply", row)  # it is paid for: a server that was restarted may take it
 
     def refuse(self, key: str, reason: str | None) -> None:
-        """Mark the reply as unusable. If a reason is given, no other is bought until that is asked for."""
+        """Mark the reply as unusable. If a reason is given, no other reply is bought until that is requested."""
         self._execute("refuse_reply", refusal_row(key, reason))
 
     def costs(self) -> list[dict[str, Any]]:
         """Return costs by stage, generation, model and currency: prompts, calls, prompt_tokens, completion_tokens,
-        estimated_tokens, cost. A prompt that two runs asked counts wholly to the later one."""
+        estimated_tokens, cost. A prompt of two runs counts only for the later one."""
         return self._records("llm_costs")
 
     def costs_of_run(self, run_id: str) -> list[dict[str, Any]]:
@@ -125,7 +127,7 @@ class ReplyStore:
 
     @contextmanager
     def hold_connection(self) -> Iterator[None]:
-        """Let transactions share one connection while this lasts. Otherwise each opens its own."""
+        """Let transactions share one connection in this context. Otherwise each opens its own."""
         with self._lock:
             self._holders += 1
         try:
@@ -171,8 +173,8 @@ class ReplyStore:
             return cursor.execute(query("llm", name), values).fetchall()
 
     def _refill(self) -> int:
-        """Restore the replies in all files under the state, whatever their key and whether or not they were committed.
-        Return how many there were."""
+        """Restore the replies in all files under the state, committed or not, whatever their key. Return their
+        number."""
         import pyarrow as pa
 
         restored = 0
@@ -220,7 +222,7 @@ class ReplyStore:
 
 
 def _another(database: Database) -> Database:
-    """Return the same database for other threads. The connections of the given one belong to its thread."""
+    """Return the same database for other threads, since a connection belongs to one thread."""
     return Database("embedded", database.server.state) if database.server else Database(database.url, Path())
 
 

@@ -1,8 +1,8 @@
-"""The cross-encoder that the settings name: one of sentence-transformers, or one behind an endpoint's `/rerank`.
+"""The cross-encoder of the settings: a model of sentence-transformers, or one behind an endpoint's `/rerank`.
 
-Local weights are safetensors only and no code of a model is run. Models may have one label, or two of which the
-second is "relevant", or be causal models that the library reads as yes/no rerankers. vLLM, Text Embeddings Inference,
-Cohere, Jina and Voyage answer to `/rerank`.
+Local weights are safetensors only and no code of a model is run. Models may have one label, or two of which the second
+is "relevant", or be causal models that the library reads as yes/no rerankers. vLLM, Text Embeddings Inference, Cohere,
+Jina and Voyage offer `/rerank`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class TransformerCrossEncoder:
 
     def scores(self, question: str, passages: Sequence[str]) -> list[float]:
         """Return a score in [0, 1] for each passage: the sigmoid of the model's logit. Raise SettingsError if no model
-        is named, ModelError if it cannot be loaded or is no reranker."""
+        is named, ModelError if it cannot be loaded or is not a reranker."""
         if not passages:
             return []
         import torch
@@ -61,11 +61,12 @@ class TransformerCrossEncoder:
             )
         except Exception as error:  # a chat template that knows no pairs is met here only
             raise ModelError(
-                f"cross-encoder {self._settings.model!r} cannot read pairs of question and passage: {_line(error)}"
+                f"cross-encoder {self._settings.model!r} cannot read pairs of question and passage: {_line(error)}; "
+                "name another model"
             ) from None
         logits = [float(row[1] - row[0]) for row in found] if found.ndim == 2 else [float(value) for value in found]
         if not all(map(math.isfinite, logits)):
-            raise ModelError(f"cross-encoder {self._settings.model!r}: its scores are not finite")
+            raise ModelError(f"cross-encoder {self._settings.model!r}: its scores are not finite; name another model")
         return [_sigmoid(logit) for logit in logits]
 
     def _place(self) -> str:
@@ -108,11 +109,13 @@ class TransformerCrossEncoder:
 
 
 def _require_reranker(model: Any, name: str | None) -> None:
-    """Raise ModelError if the model's outputs do not say how well a passage answers."""
+    """Raise ModelError if the model's outputs are not relevance scores."""
     from sentence_transformers.cross_encoder.modules import LogitScore
 
     if model.num_labels > 2:
-        raise ModelError(f"cross-encoder {name!r} has {model.num_labels} labels; a reranker has 1, or 2 (no, yes)")
+        raise ModelError(
+            f"cross-encoder {name!r} has {model.num_labels} labels; name a reranker, which has 1, or 2 (no, yes)"
+        )
     unknown = getattr(model.tokenizer, "unk_token_id", None)
     for part in model:
         if (
@@ -120,7 +123,9 @@ def _require_reranker(model: Any, name: str | None) -> None:
             and unknown is not None
             and unknown in (part.true_token_id, part.false_token_id)
         ):
-            raise ModelError(f"cross-encoder {name!r} cannot answer: its tokenizer lacks 'yes' or 'no'")
+            raise ModelError(
+                f"cross-encoder {name!r} cannot answer: its tokenizer lacks 'yes' or 'no'; name another model"
+            )
 
 
 # ---------------------------------------------------------------- endpoint
@@ -128,13 +133,14 @@ def _require_reranker(model: Any, name: str | None) -> None:
 
 _RETRIES = 6
 _TIMEOUT_SECONDS = 120.0
-"""Seconds that a request may take."""
+"""Most seconds of a request."""
 _SLACK, _RESULT_BYTES = 1 << 20, 1 << 10
-"""Bytes that a reply may have besides its results, and bytes of a result besides the passage, which some repeat."""
+"""Bytes of a reply in addition to its results, and bytes of a result in addition to the passage, which some endpoints
+repeat."""
 _MOST_CHARACTER_BYTES = 12
-"""Bytes of one character of a repeated passage, if it is escaped as a pair of surrogates."""
+"""Most bytes of one character of a repeated passage, which may be escaped as a surrogate pair."""
 _OF_THE_REQUEST = frozenset({400, 413, 422})
-"""Statuses that refuse the request itself, not the sender or the address."""
+"""Statuses that refuse the request itself, rather than the sender or the address."""
 _SECTION = "query.cross_encoder"
 
 
@@ -159,7 +165,7 @@ class EndpointCrossEncoder:
 
     def scores(self, question: str, passages: Sequence[str]) -> list[float]:
         """Return a score in [0, 1] for each passage: the endpoint's own or, if any of them is outside, the sigmoid of
-        each. Raise ModelError if it does not answer, or not with one score for each passage."""
+        each. Raise ModelError if it does not answer with one score for each passage."""
         size, found = self._settings.batch_size, list[float]()
         for start in range(0, len(passages), size):
             found += self._ask(question, passages[start : start + size])
@@ -188,7 +194,7 @@ class EndpointCrossEncoder:
 
     def _read(self, reply: bytes, count: int) -> list[float]:
         """Return the scores in order of the passages. A reply is `results`, `data` or a bare list of `index` and
-        `relevance_score` or `score`, best first. Raise ModelError if it is not."""
+        `relevance_score` or `score`, best first. Raise ModelError for any other reply."""
         try:
             read = json.loads(reply)
             items = read if isinstance(read, list) else read["results"] if "results" in read else read["data"]
@@ -206,7 +212,7 @@ class EndpointCrossEncoder:
         if sorted(index for index, _ in pairs) != list(range(count)):
             raise ModelError(
                 f"{self._where} gave {plural(len(pairs), 'score')} for {count} passages, where each should have one: "
-                f"leave what limits them out of {_SECTION}.fields, or mend the endpoint"
+                f"remove limits from {_SECTION}.fields, or correct the endpoint"
             )
         if not all(map(math.isfinite, scores.values())):
             raise ModelError(f"{self._where} gave scores that are not finite; set another {_SECTION}.model")

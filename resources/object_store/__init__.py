@@ -10,10 +10,11 @@ from resources.object_store.objects import PATIENCE, ObjectStore, refused_rights
 
 
 def open_store(address: str, patience: float = PATIENCE) -> ObjectStore:
-    """Return the store at an address that the settings have checked. Nothing is asked of it yet. A request fails after
-    `patience` seconds of pauses.
+    """Return the store at a checked address. No request is sent yet. A request fails after `patience` seconds of
+    pauses.
 
-    Raise SettingsError, IndexStateError (`credentials`, `store`)."""
+    Raise SettingsError, IndexStateError (`credentials`, `store`).
+    """
     if address.startswith("file:"):
         from resources.object_store import folder
 

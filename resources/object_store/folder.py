@@ -1,4 +1,4 @@
-"""The objects in a folder that several machines share: each is a file."""
+"""An object store in a folder that several machines share: each object is a file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_PLAIN_PATH = (errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EMLINK, errno.EISDIR)
-"""Errors of opening a path if a link, a pipe or a file is in the place of a plain file or a folder."""
+"""Errors of opening a path that has a link, a pipe or a file in place of a plain file or a folder."""
 
 
 def connect(address: str) -> FolderObjects:
@@ -35,11 +35,12 @@ def connect(address: str) -> FolderObjects:
 
 
 class FolderObjects:
-    """The objects of a folder; implements objects.Objects. A file that is half written has another name, which ends
-    in `.partial`.
+    """The objects of a folder; implements objects.Objects. An incomplete file has another name, which ends in
+    `.partial`.
 
-    Others may write in the folder. So no link below it is followed, and only plain files are read: a link would lead
-    reading, writing and deleting elsewhere, and a pipe would block its reader."""
+    Other programs may write in the folder, so links below it are not followed, and only plain files are read: a link
+    could redirect reading, writing and deleting, and a pipe could block the reader.
+    """
 
     def __init__(self, address: str, root: Path) -> None:
         self.address, self._root = address, root
@@ -82,7 +83,7 @@ class FolderObjects:
         return None
 
     def page(self, below: str, token: str) -> tuple[Sequence[ObjectInfo], str]:
-        """Return all objects whose keys begin with `below`: a folder has one page."""
+        """Return all objects whose keys begin with `below`, since a folder has only one page."""
         above = below.rpartition("/")[0]
         top, objects = self._folder_of(f"{above}/." if above else "."), list[ObjectInfo]()
         with self._asking(above), suppress(FileNotFoundError, NotADirectoryError), top as (at, name):
@@ -100,7 +101,7 @@ class FolderObjects:
         return None
 
     def delete(self, keys: Sequence[str]) -> None:
-        """Delete objects, and the folders that are empty afterwards."""
+        """Delete objects, and folders that become empty."""
         for key in keys:
             with self._asking(key), suppress(FileNotFoundError), self._folder_of(key) as (at, name):
                 os.unlink(name, dir_fd=at)
@@ -112,13 +113,14 @@ class FolderObjects:
                     break
 
     def close(self) -> None:
-        """Do nothing: there is nothing to close."""
+        """Do nothing, since nothing is open."""
 
     @contextmanager
     def _folder_of(self, key: str, make: bool = False) -> Iterator[tuple[int, str]]:
-        """Yield the descriptor of the folder that a key is in, and the last part of the key. The root may be a link.
+        """Yield the descriptor of a key's folder, and the last part of the key.
 
-        Raise OSError, also if a part of the key is a link or `..`."""
+        The root may be a link. Raise OSError, also if a part of the key is a link or `..`.
+        """
         *above, name = key.split("/")
         at = os.open(self._root, _FOLDER)
         try:
@@ -152,7 +154,7 @@ class FolderObjects:
             said = f"{self._root / key} is no plain file, or a folder above it is a link"
             return unusable(self.address, said, "see who put it there and remove it, then run again")
         return unusable(
-            self.address, said, "make room on that disk, or mend it, and run again; what is committed is kept"
+            self.address, said, "free space on that disk, or repair it, and run again; committed work is kept"
         )
 
 

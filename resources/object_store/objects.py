@@ -1,8 +1,7 @@
-"""The object store that the setting `tables` names: how it is asked with retries, and how copies of its objects are
-kept on this machine.
+"""The object store of the setting `tables`, with retries of its requests and local copies of its objects.
 
-Keys lie below one prefix. An object appears whole or not at all, and there are no folders. A passing failure is
-retried after growing pauses; a lasting one ends the run, whose commits stay.
+Keys lie below one prefix. An object appears whole or not at all, and there are no folders. A temporary failure is
+retried after growing pauses; a lasting one ends the run, whose commits are kept.
 
 Copies are named by their content, and may be deleted at any time. Several processes share them. A reader checks that
 the bytes match the name.
@@ -28,28 +27,30 @@ from resources.clouds.bucket import DELETED_AT_ONCE, ObjectInfo, Passing, Refuse
 
 
 _NAME = re.compile(r"[0-9a-z][0-9a-z._-]{0,200}", re.ASCII)
-"""Names that a copy may have: one component of a path, since names come from listings that others may have written."""
+"""Pattern of the names of copies: one component of a path, since names come from listings that others may have
+written."""
 _ABANDONED = 6 * 3600.0
-"""Seconds after which a half fetched file counts as left by a process that was killed."""
+"""Seconds after which an incomplete copy counts as left by a killed process."""
 _LEFT = 0.8
-"""Share of the cache's bound that is kept when the copies exceed it."""
+"""Share of the cache's limit that is kept when the copies exceed the limit."""
 
 
 class LocalCache:
-    """The local copies: about `most` bytes in all, besides the newest. The least recently used are deleted first."""
+    """The local copies: at most about `most` bytes in addition to the newest. The least recently used copies are
+    deleted first."""
 
     def __init__(self, folder: Path, most: int) -> None:
         self._copies, self._fetching, self._most = folder / "copies", folder / "fetching", most
         self._bytes: int | None = None
 
     def path(self, name: str) -> Path:
-        """Return where a copy of this name is kept. Raise ValueError for a name that could lead out of the cache."""
+        """Return the path for a copy of this name. Raise ValueError for a name that could lead out of the cache."""
         if not _NAME.fullmatch(name):
             raise ValueError(f"{name!r} is no name of a copy")
         return self._copies / name[:2] / name
 
     def find(self, name: str) -> Path | None:
-        """Return the path of the copy; None if it is missing."""
+        """Return the path of the copy, or None if it is missing."""
         path = self.path(name)
         try:
             status = path.stat()
@@ -59,12 +60,12 @@ class LocalCache:
         return path
 
     def fresh(self) -> Path:
-        """Return a path at which to make a copy, or a folder of copies, before it is `put` under its name."""
+        """Return a path at which to create a copy, or a folder of copies, before `put` moves it to its name."""
         self._fetching.mkdir(mode=0o700, parents=True, exist_ok=True)
         return self._fetching / secrets.token_hex(16)
 
     def put(self, name: str, made: Path) -> Path:
-        """Move a complete copy to its name, over an older one if it exists. Return its path."""
+        """Move a complete copy to its name, replacing an older one. Return its path."""
         size, path = made.stat().st_size, self.path(name)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.replace(made, path)
@@ -108,16 +109,16 @@ class LocalCache:
 
 
 PATIENCE = 90.0
-"""Seconds of pauses after which a store that is busy, failing or unreachable ends a run."""
+"""Seconds of pauses after which a busy, failing or unreachable store ends a run."""
 T = TypeVar("T")
 
 
 class Objects(Protocol):
-    """A store as it is reached: a bucket of a cloud, or a folder. Methods raise the errors of clouds.bucket.Bucket, or
+    """The interface of a store: a bucket of a cloud, or a folder. Methods raise the errors of clouds.bucket.Bucket, or
     IndexStateError for a lasting failure."""
 
     address: str
-    """Address to show to people; it has no secrets."""
+    """Address to show to people, without secrets."""
 
     def put(self, key: str, body: bytes | Path) -> None:
         """Write an object, or replace one."""
@@ -126,20 +127,20 @@ class Objects(Protocol):
         """Yield the bytes from `start` to before `end`, or to the last, in pieces."""
 
     def size(self, key: str) -> int | None:
-        """Return the size in bytes; None if there is no such object."""
+        """Return the size in bytes, or None if the object does not exist."""
 
     def page(self, below: str, token: str) -> tuple[Sequence[ObjectInfo], str]:
-        """Return a page of the objects whose keys begin with `below`, and the token of the next; "" at the end, and
-        for the first page."""
+        """Return a page of the objects whose keys begin with `below`, and the token of the next page. The token is ""
+        for the first page and after the last."""
 
     def delete(self, keys: Sequence[str]) -> None:
-        """Delete at most DELETED_AT_ONCE objects. A missing one is no error."""
+        """Delete at most DELETED_AT_ONCE objects. Missing objects are ignored."""
 
     def close(self) -> None: ...
 
 
 class ObjectStore:
-    """The objects of a store, asked with retries. Threads may share it."""
+    """The objects of a store, requested with retries. Threads may share it."""
 
     def __init__(
         self, objects: Objects, patience: float = PATIENCE, sleep: Callable[[float], object] = time.sleep
@@ -168,7 +169,8 @@ class ObjectStore:
                 stream.write(piece)
 
     def read(self, key: str, start: int, end: int) -> bytes:
-        """Return the bytes from `start` to before `end`, no more, whatever the store sends. Raise FileNotFoundError."""
+        """Return exactly the bytes from `start` to before `end`, even if the store sends more. Raise
+        FileNotFoundError."""
 
         def do() -> bytes:
             data = bytearray()
@@ -180,7 +182,7 @@ class ObjectStore:
         return self._patiently(f"read {key}", do) if end > start else b""
 
     def size(self, key: str) -> int | None:
-        """Return the size in bytes; None if there is no such object."""
+        """Return the size in bytes, or None if the object does not exist."""
         return self._patiently(f"look for {key}", lambda: self._objects.size(key))
 
     def list_objects(self, below: str) -> list[ObjectInfo]:
@@ -204,7 +206,8 @@ class ObjectStore:
         self._objects.close()
 
     def _patiently(self, what: str, do: Callable[[], T]) -> T:
-        """Return what `do` returns, tried again after passing failures. Raise IndexStateError for a lasting one."""
+        """Call `do` and return its result, with retries after temporary failures. Raise IndexStateError for a lasting
+        failure."""
         try:
             return patiently(do, self._patience, self._sleep)
         except Passing as error:
@@ -220,16 +223,16 @@ class ObjectStore:
 
 
 def refusal(address: str, said: str, remedy: str) -> IndexStateError:
-    """Return the error for a store that does not give the rights."""
-    return IndexStateError(f"the store {address} (setting tables) refuses it: {said}; {remedy}", "credentials")
+    """Return the error for a store that denies permission."""
+    return IndexStateError(f"the store {address} (setting tables) refuses the request: {said}; {remedy}", "credentials")
 
 
 def refused_rights(address: str, error: Refused) -> IndexStateError:
-    """Return the error for a cloud's bucket that does not give the rights."""
+    """Return the error for a cloud's bucket that denies permission."""
     where = CREDENTIALS[address.partition(":")[0]]
     return refusal(address, str(error), f"give credentials that may list, read, write and delete there: {where}")
 
 
 def unusable(address: str, said: str, remedy: str) -> IndexStateError:
-    """Return the error for a store that is missing, or whose address cannot be right."""
+    """Return the error for a store that is missing, or whose address is invalid."""
     return IndexStateError(f"the store {address} (setting tables) cannot be used: {said}; {remedy}", "store")

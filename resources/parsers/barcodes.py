@@ -1,10 +1,9 @@
 """Bar codes and QR codes in the pictures of a document, read by zxing-cpp.
 
-A code becomes a `key_value` block with its content in `kv.barcode` and its kind in `kv.barcode_kind`, so that
-`--filter kv.barcode=4006381333931` finds it. In a PDF, every page that holds a picture is drawn and searched, so codes
-drawn as lines beside a picture are found too. In DOCX, XLSX and PPTX, every picture of the file is searched, also one
-that is too small for a figure. The content of a code is hostile text like any other: it is cleaned as other text is,
-and never followed.
+A code becomes a `key_value` block with its content in `kv.barcode` and its kind in `kv.barcode_kind`, so that `--filter
+kv.barcode=4006381333931` finds it. In a PDF, every page with a picture is drawn and searched, so codes drawn as lines
+beside a picture are found too. In DOCX, XLSX and PPTX, every picture of the file is searched, even if it is too small
+for a figure. The content of a code is untrusted: it is cleaned like other text, and never followed.
 """
 
 from __future__ import annotations
@@ -29,22 +28,22 @@ KINDS = (
     *("QRCode", "MicroQRCode", "DataMatrix", "Aztec", "PDF417"),
     *("EAN13", "EAN8", "UPCA", "UPCE", "Code128", "Code39", "Code93", "ITF", "Codabar"),
 )
-"""Kinds that are looked for, by zxing-cpp's names. Rarer kinds are also seen where there are none."""
+"""Kinds of codes that are searched, by zxing-cpp's names. Rarer kinds give false results."""
 POINTS, DOTS_PER_INCH = 72, 200
 LONGEST_SIDE = 2500
-"""Pixels of the longer side of a searched picture: an A4 page at 200 dots per inch. It bounds the time, which is about
-2 seconds for the worst picture of this size."""
+"""Most pixels of the longer side of a searched picture: an A4 page at 200 dots per inch. The limit bounds the time,
+which is about 2 seconds for the worst picture of this size."""
 MOST_PIXELS = 40_000_000
-"""Pixels of a picture in a file; a larger one is not decoded."""
+"""Most pixels of a picture in a file; a larger one is not decoded."""
 MOST_BYTES = 64 << 20
 _MEDIA = "/media/"
 """The folder of a package that holds its pictures."""
 MOST_SEARCHED = 1000
-"""Pages or pictures of one document that are searched."""
+"""Most pages or pictures of one document that are searched."""
 MOST_CODES = 50
-"""Codes of one page or picture that are kept. A sheet of labels has fewer."""
+"""Most codes of one page or picture that are kept. A sheet of labels has fewer."""
 LONGEST = 1000
-"""Characters of the longest content that is kept. A payment code has up to 1,000, and no filter has more."""
+"""Most characters of a code's content that are kept. A payment code has up to 1,000, and a filter allows no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ class _Code:
 
 
 def _codes(image: Image) -> tuple[list[_Code], int]:
-    """Return the codes of a picture from the top down, and how many more were left out."""
+    """Return the codes of a picture from top to bottom, and the number of codes left out."""
     import zxingcpp
 
     kinds = zxingcpp.barcode_formats_from_str(",".join(KINDS))
@@ -88,15 +87,15 @@ def _left_out(where: str, count: int) -> list[str]:
 
 
 class PageCodes:
-    """The search of the pages of one document (of pypdfium2). `report` is called with a page's number before the page
-    is drawn. `warnings` are those of the last page."""
+    """The search for codes on the pages of one pypdfium2 document. `report` is called with a page's number before the
+    page is drawn. `warnings` has those of the last page."""
 
     def __init__(self, report: Callable[[int], None]) -> None:
         self._report, self._searched = report, 0
         self.warnings: list[str] = []
 
     def codes_of(self, page: Any, number: int) -> list[Block]:
-        """Return the codes of a page, each in its box."""
+        """Return the codes of a page, each with its box."""
         from pypdfium2 import PdfiumError
 
         self._searched += 1
@@ -127,8 +126,8 @@ class PageCodes:
 
 
 def with_codes(path: Path, parsed: ParsedFile) -> ParsedFile:
-    """Return a DOCX, XLSX or PPTX file with the codes of each picture after the first figure that shows it, and those
-    of pictures that are no figures at the end."""
+    """Return the parsed DOCX, XLSX or PPTX file with the codes of each picture inserted after the first figure that
+    shows it; codes of other pictures come at the end."""
     from resources.parsers.package import opened_package
 
     found: dict[str, list[_Code]] = {}
@@ -156,7 +155,7 @@ def with_codes(path: Path, parsed: ParsedFile) -> ParsedFile:
 
 
 def _picture(package: ZipFile, name: str) -> Image | None:
-    """Return a picture of a package in shades of grey, scaled down to LONGEST_SIDE, or None if it cannot be decoded."""
+    """Return a picture of a package in greyscale, scaled down to LONGEST_SIDE, or None if it cannot be decoded."""
     from PIL import Image as Images
 
     from resources.parsers.html import FORMATS

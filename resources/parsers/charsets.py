@@ -1,10 +1,10 @@
 """The encodings of text: by the labels of the WHATWG standard, or guessed from the bytes.
 
-A guess decodes the bytes in every candidate encoding and takes the text that is likeliest in some language. The
-vocabulary of the multilingual model has pieces of words of a hundred languages with their probabilities (a Unigram
-model, Kudo 2018). The probability of a text is the product over its best division into pieces. All candidates explain
-the same bytes, so their probabilities compare. Two scripts in a word, or a symbol between letters, make a text less
-probable. If even the best text is improbable, the bytes are no text in any encoding known here.
+A guess decodes the bytes in every candidate encoding and chooses the most probable text in any language. The vocabulary
+of the multilingual model has pieces of words of a hundred languages with their probabilities (a Unigram model, Kudo
+2018). The probability of a text is the product over its best division into pieces. All candidates explain the same
+bytes, so their probabilities can be compared. Two scripts in a word, or a symbol between letters, make a text less
+probable. If even the best text is improbable, the bytes are not text in a supported encoding.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from resources.vocabulary import FILE, read_vocabulary
 
 _ISO_2022_JP = "iso2022_jp"
 _WIDER = {"gbk": "gb18030", "euc-jp": "euc_jis_2004", "x-user-defined": "cp1252", "iso-2022-jp": _ISO_2022_JP}
-"""Codecs that replace those named like an encoding, since they read more of its variants, as browsers do."""
+"""Codecs that replace the codec of the encoding's name, since they read more of its variants, as browsers do too."""
 _NOT_OF_TEXT = frozenset(
     ("idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined", "mbcs", "oem", "utf_7")
 )
-"""Codecs of Python that no document is written in, some of which take more than linear time; and UTF-7, which browsers
-refuse too, since it hides markup from whatever reads a file as ASCII."""
+"""Python codecs that no document uses, some of which take more than linear time; and UTF-7, which browsers also refuse,
+since it hides markup from programs that read a file as ASCII."""
 _LONGEST_LABEL = 40
 
 
 def codec_of(label: str) -> str | None:
     """Return the codec of a declared encoding by the WHATWG table of labels (`iso-8859-1` is windows-1252, `gb2312` is
-    GB18030), or by Python's names for the encodings that WHATWG does not know; None if neither has it."""
+    GB18030), or by Python's names for other encodings; return None for an unknown label."""
     import webencodings  # type: ignore[import-untyped]
 
     label = label.strip().strip("\"'").strip()[:_LONGEST_LABEL]
@@ -85,13 +85,14 @@ codecs.register_error(_REPLACING, _replacement)
 
 
 MIXED = "utf-8 with windows-1252"
-"""Name of UTF-8 whose invalid bytes are windows-1252: texts from several places in one file."""
+"""Name for UTF-8 with invalid bytes in windows-1252: a file with texts from several sources."""
 _MARKING, _MARK = "pincite.mark", 0xF700
-"""Error handler that writes an invalid byte as a character of private use, and the first of these characters."""
+"""Name of the error handler that replaces an invalid byte by a private use character, and the first of these
+characters."""
 _MARKED_WORD = re.compile(r"[^\s,;|\"/()<>=]{0,40}[\uf780-\uf7ff][^\s,;|\"/()<>=]{0,40}")
 _WESTERN = {_MARK + byte: bytes([byte]).decode("cp1252", "replace") for byte in range(0x80, 0x100)}
 _SINGLE = frozenset("àáäåèéêëìíîòóôöøùúûüÀÁÄÅÈÉÖÓÜ")
-"""Letters that are words of western languages, or stand alone as names and marks."""
+"""Letters that are words in western languages, or occur alone as names and marks."""
 
 
 def _undecodable_mark(error: UnicodeError) -> tuple[str, int]:
@@ -104,8 +105,8 @@ codecs.register_error(_MARKING, _undecodable_mark)
 
 
 def are_western(data: bytes) -> bool:
-    """Say whether the invalid bytes of UTF-8 text are windows-1252: the words that they are in read like a language,
-    unlike those with cut characters."""
+    """Say whether the invalid bytes of UTF-8 text are windows-1252: the words with these bytes then look like a
+    language, unlike words with truncated characters."""
     text = data.decode("utf-8", _MARKING)
     words = [found[0].translate(_WESTERN) for found in _MARKED_WORD.finditer(text)]
     alone = ("".join(filter(str.isalpha, word)) for word in words)
@@ -114,13 +115,13 @@ def are_western(data: bytes) -> bool:
 
 
 _DOUBLY = ("cp1252", "cp1251")
-"""Encodings in which UTF-8 is most often misread and saved again."""
+"""Encodings in which UTF-8 is most often misread and then saved again."""
 _MOST_TIMES = 3
 
 
 def encoded_once(text: str) -> str | None:
-    """Return a text of UTF-8 that was read in another encoding and saved as UTF-8 again, as it was meant; None if it is
-    not sure that this happened to all of it."""
+    """Return the original text of UTF-8 that was misread in another encoding and saved as UTF-8 again; return None
+    unless the whole text was certainly misread."""
     found = None
     for _ in range(_MOST_TIMES):
         once = next(filter(None, (_undone(text, codec) for codec in _DOUBLY)), None)
@@ -131,7 +132,7 @@ def encoded_once(text: str) -> str | None:
 
 
 def _undone(text: str, codec: str) -> str | None:
-    """Return the text whose UTF-8 was read in an encoding, None if it was not."""
+    """Return the original text whose UTF-8 was misread in an encoding, or None if it was not."""
     with suppress(UnicodeError):
         once = text.encode(codec, _CONTROLS).decode("utf-8")
         lines = [line for line in once.splitlines() if not line.isascii()][:_MOST_JUDGED]
@@ -144,12 +145,13 @@ def _undone(text: str, codec: str) -> str | None:
 
 
 _MOST_JUDGED = 50
-"""Lines of which it is judged whether they were encoded twice."""
+"""Most lines that are examined for double encoding."""
 _CONTROLS = "pincite.controls"
 
 
 def _as_bytes(error: UnicodeError) -> tuple[bytes, int]:
-    """Write a control character that a lenient program made of a byte without a character as that byte."""
+    """Convert a control character back to the byte that has no character in the encoding, as a lenient program wrote
+    it."""
     if not isinstance(error, UnicodeEncodeError) or not "\x80" <= error.object[error.start] < "\xa0":
         raise error
     return bytes([ord(error.object[error.start])]), error.start + 1
@@ -159,11 +161,11 @@ codecs.register_error(_CONTROLS, _as_bytes)
 
 _ESCAPE = re.compile(rb"\x1b(\$[@AB]|\$\([@BDOQ]|\([BJI])")
 _JIS = {b"$@": b"", b"$B": b"", b"$(@": b"", b"$(B": b"", b"$(O": b"", b"$(Q": b"", b"$(D": b"\x8f", b"(I": b"\x8e"}
-"""Prefixes in EUC-JP of the characters of each set; two bytes a character except `(I`, half-width katakana."""
+"""Prefixes in EUC-JP for the characters of each set; characters have two bytes, except `(I`, half-width katakana."""
 
 
 def _iso_2022_jp(data: bytes) -> str:
-    """Return ISO-2022-JP as text, through EUC-JP, whose codec has the characters of vendors too."""
+    """Return ISO-2022-JP as text, through EUC-JP, whose codec includes vendor-specific characters."""
     parts = _ESCAPE.split(data)
     out = [parts[0].decode("ascii", "replace")]
     for escape, part in zip(parts[1::2], parts[2::2], strict=True):
@@ -192,13 +194,13 @@ _JAPANESE = re.compile(rb"\x1b\$[@B]|\x1b\$\([@BDOQ]|\x1b\([IJ]")
 _KOREAN = re.compile(rb"\x1b\$\)C")
 _HZ = re.compile(rb"~\{(?:[\x21-\x77][\x21-\x7e]){1,200}~\}")
 _ENOUGH_HZ = 4
-"""Characters between `~{` and `~}` that are no chance."""
+"""Fewest characters between `~{` and `~}` that cannot be chance."""
 _HEAD = 1 << 16
-"""Bytes of the start of a file in which escapes are looked for, and in all from which an encoding is guessed."""
+"""Bytes of the start of a file that are searched for escapes, and total bytes from which an encoding is guessed."""
 
 
 def seven_bit_codec(data: bytes) -> str | None:
-    """Return the codec of text that writes Chinese, Japanese or Korean in seven-bit bytes; None for other text."""
+    """Return the codec of Chinese, Japanese or Korean text in seven-bit bytes, or None for other text."""
     head = data[:_HEAD]
     if b"\x1b" in head:
         if _JAPANESE.search(head):
@@ -229,27 +231,27 @@ _CANDIDATES = {
     "cp866": _DOS,
     **dict.fromkeys(_RARE_NAMES.split(), _RARE),
 }
-"""Candidate encodings, each with the logarithm of how common it is, which decides between texts that are alike. They
-are in the WHATWG standard, or were common under DOS and on the Macintosh. The first of equals is taken."""
+"""Candidate encodings, each with the logarithm of how common it is, which decides between equally probable texts. They
+are in the WHATWG standard, or were common under DOS and on the Macintosh. On a tie the first is chosen."""
 _DECLARED = 20.0
-"""Added to the log probability of the text in the declared encoding: a declaration is seldom wrong."""
+"""Bonus on the log probability of the text in the declared encoding, since a declaration is seldom wrong."""
 _SAMPLES = (300, 2000)
-"""Bytes of lines with bytes above 0x7F that are decoded: in every encoding, then in the best of them."""
+"""Bytes of lines with bytes above 0x7F that are decoded: first in every encoding, then in the best ones."""
 _FINALISTS = 6
 _WINDOWS, _BEFORE = 32, 200
-"""Stretches of a large file that are looked at, and the most bytes of a line before its first byte above 0x7F."""
+"""Number of parts of a large file that are sampled, and most bytes of a line before its first byte above 0x7F."""
 _HIGH = re.compile(rb"[\x80-\xff]")
 _WORD = re.compile(r"[^\s,;|\"/()<>=]{1,40}")
 _LINES = "─═"
 _VOWELS = re.compile("[\u0591-\u05bd\u05bf-\u05c7\u064b-\u0652]")
-"""Vowel points of Hebrew and Arabic, which the pieces have only in few words."""
+"""Vowel points of Hebrew and Arabic, which occur in few of the vocabulary's pieces."""
 _UNKNOWN = -22.0
-"""Log probability of a character that is in no piece; the rarest piece has -20.4."""
+"""Log probability of a character that is in no vocabulary piece; the rarest piece has -20.4."""
 _LONGEST_PIECE = 16
 _SIGN = -11.0
-"""Log probability of a sign that stands alone, or of a line of a frame. Few are pieces at the start of a word."""
+"""Log probability of a single sign, or of a line of a frame. Few of these are pieces at the start of a word."""
 _OTHER_CASE = -3.0
-"""Log probability that a word is capitalized, or in capitals."""
+"""Log probability of a word being capitalised or in capitals."""
 _SCRIPTS_MIXED, _SYMBOL_INSIDE, _CAPITAL_INSIDE, _FOREIGN_WORD = -10.0, -6.0, -6.0, -6.0
 """Log probabilities of oddities: two scripts in a word, a symbol or a capital inside it, a word in another script than
 the rest of the text."""
@@ -258,21 +260,21 @@ _INVALID, _NO_CHARACTER = -15.0, -30.0
 _FEW = 0.2
 """Share of letters below which a script is foreign to a text."""
 _MOST_NATS, _EXCESS = 4.5, 25.0
-"""Negative log probability a byte up to which a text reads like language, and how much more in all is chance. Real
-text of 40 languages has 3.1 in the median and never exceeded 4.5 a byte by more than 12 in all in passages of 30 bytes
-and more; random bytes have 9, text in unknown encodings 5 to 10."""
+"""Largest negative log probability for each byte of text in a language, and the allowed excess of the total. Real text
+of 40 languages has a median of 3.1, and the total of passages of 30 bytes or more never exceeded 4.5 a byte by more
+than 12; random bytes have 9, text in unknown encodings 5 to 10."""
 
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """The likeliest encoding of bytes, and whether the text in it reads like a language."""
+    """The most probable encoding of bytes, and whether its text looks like a language."""
 
     codec: str
     probable: bool
 
 
 def guess_encoding(data: bytes, declared: str | None = None) -> Guess:
-    """Return the likeliest encoding of bytes; `declared` is the codec that the file itself names."""
+    """Return the most probable encoding of bytes; `declared` is the codec named in the file."""
     common = dict(_CANDIDATES)
     if declared is not None:
         common[declared] = max(common.get(declared, 0.0), 0.0) + _DECLARED
@@ -293,8 +295,8 @@ def guess_encoding(data: bytes, declared: str | None = None) -> Guess:
 
 
 def _sample(data: bytes, most: int) -> bytes:
-    """Return beginnings of lines with bytes above 0x7F, from all parts of the data. Lines are not cut into pieces: a
-    piece may begin inside a character."""
+    """Return the beginnings of lines with bytes above 0x7F, from all parts of the data. Only beginnings are used, since
+    a later piece of a line may begin inside a character."""
     lines = [line[:most] for window in _windows(data) for line in window.split(b"\n") if not line[:most].isascii()]
     lines = lines[:: 1 + min(sum(map(len, lines)) // (most + 1), len(lines) // 3)]
     taken = accumulate(map(len, lines), initial=0)
@@ -302,7 +304,7 @@ def _sample(data: bytes, most: int) -> bytes:
 
 
 def _windows(data: bytes) -> Iterator[bytes]:
-    """Yield stretches of the data, each from a line with a byte above 0x7F."""
+    """Yield parts of the data, each from the start of a line with a byte above 0x7F."""
     step = len(data) // _WINDOWS + 1 if len(data) > _HEAD else _HEAD
     for start in range(0, len(data), step):
         if found := _HIGH.search(data, start, start + step):
@@ -311,7 +313,7 @@ def _windows(data: bytes) -> Iterator[bytes]:
 
 
 def is_language(text: str, excess: float = _EXCESS) -> bool:
-    """Say whether the words of a text that are not ASCII read like some language. Few words are not judged."""
+    """Say whether the non-ASCII words of a text look like a language. A text with few such words is accepted."""
     nats = weight = 0.0
     for word in _words(_VOWELS.sub("", text)):
         if not word.isascii() and sum(map(str.isalpha, word)) > 1 and not any(map(str.isdigit, word)):
@@ -321,8 +323,8 @@ def is_language(text: str, excess: float = _EXCESS) -> bool:
 
 
 def _likelihood(text: str) -> float:
-    """Return the log probability of the words of a text, each once, and of its oddities: words that recur are no new
-    evidence."""
+    """Return the log probability of the words of a text and of its oddities. Each word counts once, since repetitions
+    are no new evidence."""
     return sum(map(_probability, _words(text))) + _oddity(text)
 
 
@@ -332,7 +334,7 @@ def _words(text: str) -> Iterable[str]:
 
 @lru_cache(1 << 14)
 def _probability(word: str) -> float:
-    """Return the log probability of a word, in its own case or the common one."""
+    """Return the log probability of the word, in its own case or the common one."""
     plain = word.translate(_as_pieces())
     best = _division_score(plain)
     if (len(word) == 1 and not word.isalpha() and not _is_block(word)) or 2 * sum(map(word.count, _LINES)) > len(word):
@@ -359,9 +361,10 @@ def _division_score(word: str) -> float:
 
 @cache
 def _as_pieces() -> dict[int, str]:
-    """Return a table of the signs and full-width forms that pieces have in the normal form KC.
+    """Return a table that converts signs and full-width forms to the normal form KC of the vocabulary.
 
-    Letters are left as they are: half-width katakana shows a wrong encoding."""
+    Letters are not converted, since half-width katakana indicates a wrong encoding.
+    """
     table = {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
     for code in range(0xA0, 0x3001):
         char = chr(code)
@@ -384,13 +387,14 @@ def _pieces() -> dict[str, float]:
 
 _SPACED = "LATIN GREEK CYRILLIC ARMENIAN GEORGIAN HEBREW ARABIC THAI"
 _UNSPACED = "HANGUL CJK HIRAGANA KATAKANA"
-"""Scripts whose words stand beside those of other scripts without a space."""
+"""Scripts whose words may be next to words of other scripts without a space."""
 _WITHOUT_SPACES = frozenset(_UNSPACED.split())
 _SCRIPTS = _WITHOUT_SPACES.union(_SPACED.split())
 _LETTER_SIGNS = "ªºµ"
-"""Letters that are used as signs."""
+"""Letters that are also used as signs."""
 _WEIGHTS = {**dict.fromkeys(_WITHOUT_SPACES, 2.0), "THAI": 1.2}
-"""Bytes of a letter where a letter of other scripts is one byte. Thai has no spaces, which count as a byte a word."""
+"""Bytes of a letter relative to one byte in other scripts. Thai has no spaces, which would count as one byte for each
+word."""
 _SYMBOLS, _NONE = ("So", "Sc", "Sm", "Sk", "Pi", "Pf", "Ps", "Pe", "No"), ("Cc", "Co", "Cn")
 _SYMBOL, _BLOCK, _NO_SIGN = "symbol", "block", "none"
 
@@ -402,7 +406,7 @@ def _is_block(char: str) -> bool:
 @lru_cache(1 << 16)
 def _kind(char: str) -> str:
     """Return the script of a letter; `symbol` for a sign that is never inside a word, `block` for parts of frames and
-    bars, `none` for a control or undefined character, else ""."""
+    bars, `none` for a control or undefined character, and "" for others."""
     if char.isalpha() and char not in _LETTER_SIGNS:
         name = unicodedata.name(char, "").partition(" ")[0]
         return name if name in _SCRIPTS else ""

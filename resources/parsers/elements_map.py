@@ -1,7 +1,7 @@
 """The file `NAME.elements.json`: the structure that an external extractor found, its schema, and its error messages.
 
-The models are the schema: docs/reference/elements.schema.json and docs/reference/elements.md are generated from them.
-A valid map is taken unchanged. Errors name their JSON path.
+The models are the schema: docs/reference/elements.schema.json and docs/reference/elements.md are generated from them. A
+valid map is used unchanged. Errors name their JSON path.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class MapRun(_Part):
 
 
 class _Words(_Part):
-    """Text with its places: `text` with `boxes`, or `runs` where each place is known exactly."""
+    """Text with its places: `text` with `boxes`, or `runs` with an exact place for each part."""
 
     text: Text | None = Field(None, description="The text, where `runs` are not given.")
     boxes: list[MapBox] = Field(
@@ -252,7 +252,7 @@ def path_of(location: Sequence[str | int]) -> str:
 
 
 def problems_of(error: ValidationError, before: Sequence[str | int] = ()) -> Iterator[str]:
-    """Yield every problem as `path: what is wrong`; `before` is the path of the value that was validated."""
+    """Yield every problem as `path: fault`; `before` is the path of the validated value."""
     for item in error.errors(include_url=False, include_input=False):
         location = (*before, *item["loc"])
         where, kind = path_of(location), item["type"]
@@ -267,7 +267,7 @@ def problems_of(error: ValidationError, before: Sequence[str | int] = ()) -> Ite
 
 
 def overlapping(cells: Sequence[MapCell]) -> tuple[int, str] | None:
-    """Return the index of the first cell that overlaps another, and what is wrong."""
+    """Return the index of the first cell that overlaps another, and a description of the fault."""
     filled: dict[int, tuple[int, int]] = {}  # column -> (the row up to which it is filled, by which cell)
     squares = 0
     for index, cell in sorted(enumerate(cells), key=lambda item: (item[1].row, item[1].column)):
@@ -295,8 +295,8 @@ _ELEMENT = TypeAdapter(MapElement)
 
 
 def parse(path: Path) -> ParsedFile:
-    """Read a map. Raise DocumentError `element_map` that says what is wrong, by JSON path if possible. No part of a
-    faulty map is used, because its groups are unknown."""
+    """Read a map. Raise DocumentError `element_map` with the fault, by JSON path if possible. A faulty map is not used
+    at all, because its groups are unknown."""
     size = path.stat().st_size
     if size > MOST_BYTES:
         message = f"{path.name}: {size >> 20} MB, over the {MOST_BYTES >> 20} MB that a map may have: divide it"
@@ -304,14 +304,16 @@ def parse(path: Path) -> ParsedFile:
     try:
         values = json.loads(path.read_bytes(), object_pairs_hook=_each_once)
     except (ValueError, UnicodeDecodeError) as error:
-        raise DocumentError(f"{path.name}: not valid JSON ({error}): write it again", "element_map") from None
+        raise DocumentError(f"{path.name}: not valid JSON ({error}): create the map again", "element_map") from None
     except RecursionError:
-        raise DocumentError(f"{path.name}: its JSON is nested too deeply to be a map", "element_map") from None
+        raise DocumentError(
+            f"{path.name}: its JSON is nested too deeply: create the map again", "element_map"
+        ) from None
     return _with_pictures_named(parse_map(values, path.name), path.with_name(path.name.removesuffix(f".{ORIGIN}")))
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object. Raise ValueError if a key is given twice, since one of the values would be lost."""
+    """Return a JSON object. Raise ValueError if a key occurs twice, since one of the values would be lost."""
     made: dict[str, Any] = {}
     for key, value in pairs if len(dict(pairs)) != len(pairs) else ():
         if key in made:
@@ -321,8 +323,8 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _with_pictures_named(parsed: ParsedFile, pages: Path) -> ParsedFile:
-    """Name figures that are cut out of the PDF beside a map by the PDF's hash and their places. Otherwise an unchanged
-    map would keep descriptions of figures after its PDF has changed."""
+    """Set the image hash of figures that lie in the PDF beside a map, from the PDF's hash and their places. Otherwise
+    old descriptions of figures would be kept when only the PDF changes."""
     if pages.suffix.lower() != ".pdf" or not pages.is_file():
         return parsed
     boxes = [[run.box for run in block.runs if run.box] if block.kind == FIGURE else [] for block in parsed.blocks]
@@ -365,7 +367,7 @@ def parse_map(values: Any, name: str) -> ParsedFile:
 
 
 class _Problems:
-    """The first problems of a map, and the number of all."""
+    """The first problems of a map, and the total number."""
 
     def __init__(self, name: str) -> None:
         self.name, self.count = name, 0
@@ -385,7 +387,7 @@ class _Problems:
 
 
 def _place_problems(element: MapElement, index: int, pages: int | list[MapPage] | None) -> Iterator[str]:
-    """Yield the problems that an element has only in its document or its table."""
+    """Yield the problems of an element that concern its document or its table."""
     for where, box in _boxes(element):
         problem = _outside_text(box, pages)
         if problem:

@@ -1,7 +1,7 @@
 """The reader of EPUB: the pages of a book in its reading order, each read as HTML.
 
-Notes become footnotes below their page. Chapters whose pages have no headings get the names that the table of contents
-gives them. Guides to the pronunciation of East Asian text are left out.
+Notes become footnotes below their page. Chapters without headings get their names from the table of contents. Guides to
+the pronunciation of East Asian text are left out.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Item:
 
 
 class _Entry(NamedTuple):
-    """An entry of the table of contents: the page and the place in it that it names."""
+    """An entry of the table of contents: the page, and the place in the page."""
 
     name: str
     part: str
@@ -63,7 +63,7 @@ class _Book:
 
 
 def parse(path: Path, hidden: bool = False) -> ParsedFile:
-    """Read an EPUB; also its hidden elements with `hidden`. Raise DocumentError: `corrupt`, `encrypted`,
+    """Read an EPUB; with `hidden`, include its hidden elements. Raise DocumentError: `corrupt`, `encrypted`,
     `limit_exceeded`."""
     content = HiddenContent(hidden)
     properties, told = properties_of(path)
@@ -105,7 +105,9 @@ def _book(package: zipfile.ZipFile, path: Path) -> _Book:
     name = unquote(root.get("full-path") or "") if root is not None else ""
     found = xml_part(package, name, path) if name else None
     if found is None:
-        raise DocumentError(f"{path.name}: not an EPUB: it has no description of a book", "corrupt")
+        raise DocumentError(
+            f"{path.name}: the file is not an EPUB: it has no package document; open it and save it again", "corrupt"
+        )
     book = _Book()
     for item in found.iter("{*}item"):
         part = _target(name, item.get("href") or "")[0]
@@ -125,7 +127,7 @@ def _book(package: zipfile.ZipFile, path: Path) -> _Book:
 
 
 def _target(base: str, address: str) -> tuple[str, str]:
-    """Return the part that an address in a part names, and the place in it."""
+    """Return the part to which an address points, and the place in it."""
     place, _, fragment = address.partition("#")
     parts: list[str] = list(PurePosixPath(base).parent.parts) if place else list(PurePosixPath(base).parts)
     for part in PurePosixPath(unquote(place)).parts if place else ():
@@ -134,7 +136,7 @@ def _target(base: str, address: str) -> tuple[str, str]:
 
 
 def _contents(package: zipfile.ZipFile, book: _Book, ncx: _Item | None, path: Path) -> None:
-    """Read the table of contents: the newer form, or else the older one."""
+    """Read the table of contents, in the newer form or else the older one."""
     for item in book.items.values():
         if "nav" in item.properties:
             book.skipped.add(item.part)
@@ -181,9 +183,10 @@ _OF_XML = frozenset(("amp", "lt", "gt", "quot", "apos"))
 
 
 def _page(package: zipfile.ZipFile, part: str, path: Path) -> Any:
-    """Return the root of a page, with the names that HTML has for its elements; None if the file lacks it.
+    """Return the root of a page, with HTML names of elements, or None if the file lacks the page.
 
-    A page that is no valid XML is read as HTML. In XML, an empty `<title/>` has an end."""
+    A page that is not valid XML is read as HTML. XML is tried first, since HTML would not close an empty `<title/>`.
+    """
     from lxml import etree
 
     try:
@@ -203,7 +206,7 @@ def _page(package: zipfile.ZipFile, part: str, path: Path) -> Any:
 
 
 def _sheets(page: Any, part: str) -> Iterator[str]:
-    """Yield the parts of the style sheets that a page links."""
+    """Yield the parts with the style sheets that a page links."""
     for link in page.iter("link"):
         if "stylesheet" in (link.get("rel") or "").lower():
             yield _target(part, link.get("href") or "")[0]
@@ -222,10 +225,10 @@ _LISTS_OF_NOTES = ("footnotes", "endnotes", "rearnotes")
 _HEADINGS = frozenset(f"h{level}" for level in range(1, 7))
 _LINES = frozenset(("p", "div", "h1", "h2", "h3", "h4", "h5", "h6", "li", "td", "blockquote"))
 _LOOKED_AT = 6
-"""Lines at the beginning of a chapter among which its name is looked for."""
+"""Number of lines at the beginning of a chapter that are searched for its name."""
 _LONGEST_REFERENCE = 4
 _LONGEST_NAME = 300
-"""Characters of the longest line that may be the name of a chapter."""
+"""Most characters of a line that may be the name of a chapter."""
 _INNER = frozenset(("p", "span", "a", "b", "i", "em", "strong", "sup", "sub", "small"))
 
 
@@ -242,7 +245,7 @@ def _page_blocks(
 
 
 def _raise(link: Any) -> None:
-    """Write the number that refers to a note as a raised one, if nothing else sets it apart."""
+    """Raise the number of a note's reference, unless it is already marked in another way."""
     number = _text(link)
     apart = any(element.tag == "sup" for element in (*link.iter("sup"), *link.iterancestors("sup")))
     if _is(link, "noteref") and number.isdigit() and len(number) <= _LONGEST_REFERENCE and not apart and not len(link):
@@ -250,7 +253,7 @@ def _raise(link: Any) -> None:
 
 
 def _take_notes(page: Any) -> list[tuple[str | None, Any]]:
-    """Remove the notes of a page. Return each with its number, if it begins with one."""
+    """Remove the notes of a page. Return each with its number, if any."""
     found = [element for element in page.iter("*") if _is(element, *_NOTES)]
     lists = [element for element in page.iter("*") if _is(element, *_LISTS_OF_NOTES)]
     known, within = set(found), set()
@@ -273,7 +276,8 @@ def _take_notes(page: Any) -> list[tuple[str | None, Any]]:
 
 
 def _name_chapters(page: Any, entries: list[_Entry]) -> None:
-    """Make headings of the names of chapters: of the line that is such a name, or before a chapter without heading."""
+    """Make headings from the names of chapters: from a line that has the name, or before a chapter without a
+    heading."""
     if not entries:
         return
     named = {element.get("id"): element for element in page.iter("*") if element.get("id")}
@@ -316,7 +320,7 @@ def _letters_of(line: Any, known: dict[Any, str]) -> str:
 
 
 def _insert(target: Any, tag: str, text: str, body: Any) -> None:
-    """Put a heading before an element, on the level of blocks; at the start of the page if that is the body."""
+    """Insert a heading before an element, at block level, or at the start of the page if the element is the body."""
     heading = body.makeelement(tag)
     heading.text = text
     while target is not body and target.getparent() is not None and target.getparent().tag in _INNER:

@@ -1,6 +1,6 @@
-"""The style sheets of an EPUB as far as they decide what is read: what they hide, and which paragraphs stand out.
+"""The parts of an EPUB's style sheets that affect reading: hidden elements, and prominent paragraphs.
 
-Only rules for an element, a class, or both are followed; other selectors are left alone.
+Only rules for an element, a class, or both are used; other selectors are ignored.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _WORDS = {
     "xx-large": 24.0,
 }
 _MOST_BYTES = 4 << 20
-"""Bytes of one style sheet that are read."""
+"""Most bytes of one style sheet that are read."""
 _NEVER_SHOWN = frozenset(("head", "title", "style", "script"))
 _BOLD = frozenset(("b", "strong", "th"))
 
 
 class Rule(NamedTuple):
-    """The declarations of a rule that are followed; None for those that it lacks."""
+    """The used declarations of a rule; a missing one is None."""
 
     hidden: bool | None = None
     bold: bool | None = None
@@ -44,9 +44,9 @@ class Rule(NamedTuple):
 Rules = dict[tuple[str, str], Rule]
 """Rules by element and class, either of which may be empty."""
 Sheets = tuple[Rules, ...]
-"""The style sheets of a page, a later one above an earlier one."""
+"""The style sheets of a page; later ones take precedence."""
 MOST_SHEETS = 20
-"""Linked style sheets of one page that are followed."""
+"""Most linked style sheets of one page that are used."""
 
 
 def rules_of(css: str) -> Rules:
@@ -90,15 +90,15 @@ def _both(first: Rule, second: Rule) -> Rule:
 
 
 class PageStyles:
-    """The rules that hold on the pages of a book."""
+    """The rules for the pages of a book."""
 
     def __init__(self, package: zipfile.ZipFile) -> None:
         self._package = package
         self._sheets: dict[str, Rules] = {}
 
     def of_page(self, page: Any, linked: Iterator[str]) -> Sheets:
-        """Return the rules of a page: of the sheets that it links, each once, and its own. They are not put together,
-        since pages times rules have no bound."""
+        """Return the rules of a page: those of each linked sheet, and its own. They are not merged, since pages times
+        rules have no bound."""
         own: Rules = {}
         for style in page.iter("style"):
             for key, rule in rules_of(style.text or "").items():
@@ -114,7 +114,7 @@ class PageStyles:
 
 
 def rule_for(element: Any, sheets: Sheets) -> Rule:
-    """Return what holds for an element by the rules, and by its own style."""
+    """Return the declarations of an element, from the rules and its own style."""
     tag = element.tag if isinstance(element.tag, str) else ""
     names = (element.get("class") or "").split()[:20]
     found = Rule(bold=True if tag in _BOLD else None)
@@ -128,7 +128,7 @@ def rule_for(element: Any, sheets: Sheets) -> Rule:
 
 
 def leave_out_hidden(page: Any, sheets: Sheets, content: HiddenContent) -> None:
-    """Take out the hidden elements of a page or a part of it, or mark them if they are read."""
+    """Remove the hidden elements of a page or a part of it, or mark them if they are read."""
     settled: set[Any] = set()
     left_out = []
     for element in [element for element in page.iterdescendants("*") if rule_for(element, sheets).hidden]:
@@ -147,7 +147,7 @@ def leave_out_hidden(page: Any, sheets: Sheets, content: HiddenContent) -> None:
 
 
 def _mark(element: Any) -> None:
-    """Put a mark before each text in an element."""
+    """Insert a mark before each text in an element."""
     for inner in element.iter("*"):
         if (inner.text or "").strip():
             inner.text = f"{HIDDEN_MARK}{inner.text}"
@@ -156,7 +156,7 @@ def _mark(element: Any) -> None:
 
 
 def mark_looks(page: Any, sheets: Sheets) -> None:
-    """Put the marks of looks at the ends of paragraphs."""
+    """Append marks of their style to paragraphs."""
     from lxml import etree
 
     looks = [(False, 12.0)]

@@ -1,7 +1,7 @@
 """Formulas as plain text: `10^{6}` is 10⁶, `22\\,\\%` is 22 %, `<mfrac>` is a/b.
 
-LaTeX comes from Markdown and from the annotations of MathML. A formula that plain text cannot write stays LaTeX in a
-sentence. In the cell of a table an unknown command loses its name, never its argument.
+LaTeX comes from Markdown and from the annotations of MathML. In a sentence, a formula that plain text cannot express
+stays LaTeX. In a table cell, an unknown command is removed but its argument is kept.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pipelines.parsing.raised import lower_text, raise_text
 
 
 DEEPEST = 40
-"""Groups within groups; what is nested deeper stays as it is written."""
+"""Most levels of nested groups; deeper groups are unchanged."""
 _SYMBOL_NAMES = """
 α alpha β beta γ gamma δ delta ε varepsilon ϵ epsilon ζ zeta η eta θ theta ι iota κ kappa λ lambda μ mu ν nu ξ xi
 π pi ρ rho σ sigma τ tau υ upsilon φ varphi ϕ phi χ chi ψ psi ω omega Γ Gamma Δ Delta Θ Theta Λ Lambda Ξ Xi Π Pi
@@ -55,7 +55,7 @@ textit textrm textsf texttt textsc textsl textup textmd textnormal emph underlin
 shortstack mathop mathord mathrel mathbin ensuremath url caption title section si SI num
 """
 _KEPT = frozenset(_KEEP_NAMES.split())
-"""Commands that only dress their argument."""
+"""Commands that only format their argument."""
 _DROP_NAMES = """
 bf rm it sf tt sc sl em bfseries itshape rmfamily sffamily ttfamily scshape mdseries upshape normalfont displaystyle
 textstyle scriptstyle scriptscriptstyle limits nolimits left right middle big Big bigg Bigg bigl bigr Bigl Bigr biggl
@@ -68,7 +68,7 @@ _LAST_KEPT = {
     "textcolor": 2, "href": 2, "colorbox": 2, "rotatebox": 2, "scalebox": 2, "raisebox": 2, "parbox": 2, "resizebox": 3,
     "multicolumn": 3, "multirow": 3, "fcolorbox": 3, "stackrel": 2, "overset": 2, "underset": 2, "hyperref": 1,
 }  # fmt: skip
-"""Commands by the number of their arguments, of which the last is text."""
+"""Commands by their number of arguments; the last argument is text."""
 _NONE_KEPT = {
     "color": 1, "cellcolor": 1, "rowcolor": 1, "columncolor": 1, "hspace": 1, "vspace": 1, "label": 1, "cline": 1,
     "phantom": 1, "hphantom": 1, "vphantom": 1, "rule": 2, "includegraphics": 1, "fontsize": 2, "setlength": 2,
@@ -90,12 +90,12 @@ _SPACED_SEPARATOR = re.compile(r"(?<=\d) +([.,]) *+(?=\d)")
 
 
 class _Latex:
-    """One reading of a piece of LaTeX from its first character to its last."""
+    """A reader of one piece of LaTeX, from its first character to its last."""
 
     def __init__(self, source: str) -> None:
         self.source, self.at, self.depth = source, 0, 0
         self.known = True
-        """True if plain text can write all of it."""
+        """True if plain text can express all of it."""
 
     def read(self, math: bool, closed: bool = False) -> str:
         """Return the text up to the end, or up to the brace that closes this group."""
@@ -219,7 +219,8 @@ class _Latex:
 
 
 def _without_spaces(text: str) -> str:
-    """Return a text of a formula with its numbers whole: spaces mean nothing in it, and some recognizers part all."""
+    """Return the text of a formula without spaces within numbers: spaces have no meaning there, and some recognisers
+    separate all characters."""
     return _SPACED_SEPARATOR.sub(r"\1", _APART.sub("", text)) if " " in text else text
 
 
@@ -248,14 +249,14 @@ def _group(text: str) -> str:
 
 
 def formula_text(latex: str) -> str:
-    """Return a formula within a sentence: as plain text, or as its LaTeX if plain text cannot write it."""
+    """Return a formula within a sentence as plain text, or as LaTeX if plain text cannot express it."""
     reading = _Latex(latex)
     text = reading.read(math=True)
     return " ".join((text if reading.known else latex).split())
 
 
 def latex_text(latex: str, math: bool = False) -> str:
-    """Return the words of LaTeX, such as a cell or a heading, whatever commands are in it."""
+    """Return the words of LaTeX, for example of a cell or heading, whatever commands it contains."""
     return " ".join(_Latex(latex).read(math).split())
 
 
@@ -266,7 +267,7 @@ DOLLARS = re.compile(r"(?<!\\)\$(?P<math>(?![\s$])(?:[^\\$`]|\\.)++)\$(?![$])", 
 """Pattern of a formula between two dollar signs."""
 _PRICE = re.compile(r"[\d.,]++\w{0,3}[\s(]++[A-Za-z]{2,}+[\s,.)]++\S")
 _UNFINISHED = frozenset("/-–,;:([|&")
-"""Signs that no formula ends with."""
+"""Signs with which no formula ends."""
 _MATHS = re.compile(r"[\\^_={}+<>|]|\A\s*(?:\w|[\d.,]+)\s*\Z")
 ROUND = re.compile(r"\\\((?P<round>(?:[^\\(]|(?<!\\)\(|\\[^()])++)\\\)")
 """Pattern of a formula between `\\(` and `\\)`."""
@@ -274,9 +275,10 @@ _INLINE = re.compile(rf"{DOLLARS.pattern}|\$\$(?P<display>(?:[^\\$]|\\.)++)\$\$|
 
 
 def is_formula(text: str, start: int, end: int) -> bool:
-    """Say whether `text[start:end]`, which two dollar signs enclose, is a formula and no price.
+    """Say whether `text[start:end]`, which two dollar signs enclose, is a formula rather than a price.
 
-    A formula begins and ends without a space, and no letter or digit touches it unless it is a script or command."""
+    A formula begins and ends without a space, and no letter or digit is next to it, except in a script or command.
+    """
     inner = text[start + 1 : end - 1]
     if not inner.strip() or inner[:1].isspace() or inner[-1:].isspace() or _PRICE.match(inner):
         return False
@@ -288,7 +290,7 @@ def is_formula(text: str, start: int, end: int) -> bool:
 
 
 def is_maths(inner: str) -> bool:
-    """Say whether the text within `\\(` and `\\)` is a formula, not words in brackets that are escaped."""
+    """Say whether the text within `\(` and `\)` is a formula, rather than words in escaped brackets."""
     return bool(_MATHS.search(inner))
 
 
@@ -320,7 +322,7 @@ _TEX = ("application/x-tex", "text/x-tex", "latex", "tex", "application/x-latex"
 
 
 def tex_of(math: Any) -> str:
-    """Return the LaTeX that a `math` element is annotated with, else ""."""
+    """Return the LaTeX annotation of a `math` element, or ""."""
     for note in math.iter("annotation"):
         if (note.get("encoding") or "").strip().lower() in _TEX:
             return "".join(note.itertext()).strip()
@@ -328,8 +330,8 @@ def tex_of(math: Any) -> str:
 
 
 def mathml_text(math: Any) -> str:
-    """Return the text of MathML without an annotation. Its elements are read from the last to the first, so that
-    nesting costs no recursion."""
+    """Return the text of MathML without an annotation. Its elements are read in reverse order, so nesting needs no
+    recursion."""
     found: dict[Any, str] = {}
     for element in reversed(list(math.iter("*"))):
         parts = [found.pop(child, "") + (child.tail or "").strip() for child in element]
@@ -362,7 +364,7 @@ def _write(element: Any, parts: list[str]) -> str:
 
 
 def _is_sign(operator: Any) -> bool:
-    """Say whether an operator is a sign: nothing or an operator comes before it."""
+    """Say whether an operator is a sign: it comes first, or after another operator."""
     before = operator.getprevious()
     return operator.text.strip() in "+−-±∓" and (before is None or before.tag == "mo")
 

@@ -1,9 +1,9 @@
-"""The reading of HTML with lxml: blocks in document order, with navigation and page furniture set apart.
+"""The reading of HTML with lxml: blocks in document order, with navigation and page furniture separated.
 
-Nothing is fetched or run; scripts and styles are left out, and what html_shown.py finds hidden or struck out. The tree
-is walked by events, so nesting costs no recursion. Tables that only lay out a page are told from tables of data.
-Neighbours are a pair if their classes differ only in `label` (or `key`) and `value`. Only pictures written as `data:`
-URLs are in the file. A page that Word saved keeps its headings, lists and notes in the names of its styles.
+Nothing is fetched or run; scripts, styles, and the elements that html_shown.py finds hidden or struck out are left out.
+The tree is walked by events, so nesting needs no recursion. Layout tables are distinguished from tables of data.
+Neighbouring elements form a label-value pair if their classes differ only in `label` (or `key`) and `value`. Only
+pictures in `data:` URLs are read. In a page saved by Word, headings, lists and notes are found by style names.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from resources.parsers.untrusted import signed_whole, whole
 
 
 _HEAD = 4096
-"""Bytes of a page in which its encoding may be declared. Browsers look at 1024, and at more where they come at once."""
+"""Bytes of a page that are searched for its encoding. Browsers read 1024, or more if more arrives at once."""
 _COMMENT = re.compile(rb"<!--(?:[^-]++|-(?!->))*+")
 _META = re.compile(rb"<meta[\s/]([^>]*+)", re.IGNORECASE)
 _ATTRIBUTE = re.compile(rb"""(?<![^\s"'/])([^\s=/"'>]++)\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s"'>]++)""")
@@ -65,13 +65,13 @@ _FREE = {"author": "author", "dc.creator": "author", "description": "description
 
 
 def source_of(data: bytes, name: str, declared: str | None = None) -> tuple[str, tuple[str, ...]]:
-    """Return the source of a page and warnings; `declared` is the encoding that its transport names, which comes before
-    the page's own. Raise DocumentError `corrupt` if it is not text."""
+    """Return the source of a page and warnings; `declared` is the encoding named by its transport, which takes
+    precedence over the page's own. Raise DocumentError `corrupt` if it is not text."""
     return decode(data, name, declared or _charset_in(data[:_HEAD]))
 
 
 def _charset_in(head: bytes) -> str | None:
-    """Return the label of the encoding that the head of a page names, by WHATWG's rules: in a `meta`, where UTF-16
+    """Return the label of the encoding declared in the head of a page, by WHATWG's rules: in a `meta`, where UTF-16
     means UTF-8, or else in an XML declaration."""
     for meta in _META.finditer(_COMMENT.sub(b"", head)):
         attributes = {key.lower(): value.strip(b"\"'") for key, value in reversed(_ATTRIBUTE.findall(meta[1]))}
@@ -87,7 +87,7 @@ def _charset_in(head: bytes) -> str | None:
 
 
 def tree_of(source: str, name: str) -> Any:
-    """Return the root of a page, with the pages that frames have in their own markup in place; None if it is empty."""
+    """Return the root of a page, with inline pages of frames inserted, or None if it is empty."""
     root = _parse(source, name)
     for frame in list(root.iter("iframe")) if root is not None else ():
         page = _parse(frame.attrib.pop("srcdoc", ""), name)
@@ -146,14 +146,14 @@ def properties_of(root: Any) -> dict[str, str]:
 
 
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP")
-"""Formats of pictures that are shown to a model, by their names in Pillow. No others are opened."""
+"""Picture formats that are shown to a model, by their names in Pillow. No other formats are opened."""
 LEAST_PIXELS = 80
-"""Pixels of the shorter side of a picture; a smaller one is an icon."""
+"""Least pixels of the shorter side of a figure; a smaller picture is an icon."""
 _URL = re.compile(r"data:image/(?!svg)[\w.+-]+((?:;[\w.+=-]+)*),([^\"'()<>]*)", re.IGNORECASE)
 
 
 def data_figure(url: str) -> Block | None:
-    """Return the figure of a picture's address; None if its bytes are elsewhere or it is an icon."""
+    """Return the figure of a picture's address, or None if its bytes are elsewhere or it is an icon."""
     data = next(pictures_in(url.strip()), None)
     if data is None or not _is_large(data):
         return None
@@ -161,7 +161,7 @@ def data_figure(url: str) -> Block | None:
 
 
 def pictures_in(text: str) -> Iterator[bytes]:
-    """Yield the bytes of all pictures written into a text."""
+    """Yield the bytes of all pictures embedded in a text."""
     for match in _URL.finditer(text):
         try:
             data = unquote_to_bytes(match[2])
@@ -173,7 +173,8 @@ def pictures_in(text: str) -> Iterator[bytes]:
 
 
 def _is_large(data: bytes) -> bool:
-    """Say whether a picture is no icon, by its header. One without a readable header may be large."""
+    """Say whether a picture is larger than an icon, by its header. A picture without a readable header counts as
+    large."""
     from PIL import Image
 
     try:
@@ -195,7 +196,7 @@ _LABEL, _VALUE = (re.compile(rf"\A(?P<stem>.*?)(?:\b|_)(?:{word})", re.IGNORECAS
 
 
 def pairs_of(root: Any, blocks: Collection[str]) -> dict[Any, Any]:
-    """Return the label element of each value element. Neither holds an element of `blocks`, and only a colon may be
+    """Return the label element of each value element. Neither contains an element of `blocks`, and only a colon may be
     between them."""
     found = {}
     for label in root.iter():
@@ -231,13 +232,13 @@ def _words(element: Any) -> str:
 ORIGIN = "lxml"
 MOST_LEVELS = 6
 LARGER = 1.15
-"""Factor over the size of most letters from which on a line stands out."""
+"""Ratio to the usual letter size from which a line is prominent."""
 _SKIPPED = frozenset(("script", "style", "svg", "head"))
 _HEADING = re.compile(r"h([0-6])\Z")
-"""Pattern of the name of a heading in the stack; level 0 is a title, which no element of HTML has."""
+"""Pattern of the name of a heading in the stack; level 0 is a title, for which HTML has no heading element."""
 _OF_WORD = frozenset(("footnote", "quote"))
 _NO_HEADINGS = frozenset(("td", "th", "li", "dd", "label", "button", "option", "summary", "figure", "address", "form"))
-"""Elements in which a bold paragraph is no heading."""
+"""Elements in which a bold paragraph is not a heading."""
 _SECTIONING = frozenset(("main", "article", "section", "aside", "td", "li"))
 _ROLES = {"navigation": "nav", "banner": "header", "contentinfo": "footer"}
 
@@ -255,7 +256,7 @@ def parse_source(source: str, name: str, warnings: tuple[str, ...] = (), hidden:
 
 
 def parse_shown(source: str, name: str, content: HiddenContent) -> ParsedFile:
-    """Read a page whose hidden parts are counted with those of others: the warnings of `content` are its owner's."""
+    """Read a page whose hidden parts are counted in `content`; the caller reports the warnings of `content`."""
     root = tree_of(source, name)
     if root is None:
         return ParsedFile((), origin=ORIGIN)
@@ -267,7 +268,7 @@ def parse_shown(source: str, name: str, content: HiddenContent) -> ParsedFile:
 
 
 def drawings_with_words(root: Any) -> int:
-    """Return the number of drawings (SVG) with words in them, which are not read."""
+    """Return the number of drawings (SVG) that contain words, which are not read."""
     return sum(any(map(_says, svg.iter("text", "foreignobject"))) for svg in root.iter("svg"))
 
 
@@ -281,7 +282,7 @@ def told_of_drawings(count: int) -> tuple[str, ...]:
 
 
 def shown_of(source: str, name: str, hidden: bool = False) -> tuple[str, tuple[str, ...]]:
-    """Return a page without its hidden elements, as HTML, and warnings. Raise DocumentError as `parse`."""
+    """Return a page without its hidden elements, as HTML, and warnings. Raises the errors of `parse`."""
     from lxml import etree
 
     root = tree_of(source, name)
@@ -298,8 +299,8 @@ def shown_of(source: str, name: str, hidden: bool = False) -> tuple[str, tuple[s
 
 
 def blocks_of(root: Any, finder: Finder, shown: HiddenElements) -> tuple[list[Block], dict[int, float]]:
-    """Return the blocks of a page, or of a piece of one, whose texts the finder looks for, and the sizes of paragraphs
-    that are bold, underlined or larger as a whole, by their indexes."""
+    """Return the blocks of a page, or of a part of one, with the places found by `finder`; and, by index, the letter
+    sizes of paragraphs that are entirely bold, underlined or larger."""
     walker = _Walker(finder, root, shown)
     walker.walk()
     usual = max(walker.letters.items(), key=lambda item: item[1])[0] if walker.letters else USUAL_SIZE
@@ -309,14 +310,14 @@ def blocks_of(root: Any, finder: Finder, shown: HiddenElements) -> tuple[list[Bl
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """The look of letters: their size in pixels, and whether they are bold or underlined."""
+    """The style of letters: their size in pixels, and whether they are bold or underlined."""
 
     size: float = USUAL_SIZE
     bold: bool = False
 
 
 def _under_title(blocks: list[Block]) -> list[Block]:
-    """Return the blocks with all headings one level deeper if there is a title, whose level is 0."""
+    """Return the blocks. If there is a title, which has level 0, all headings are one level deeper."""
     if not any(block.kind == "heading" and block.level == 0 for block in blocks):
         return blocks
     return [
@@ -339,15 +340,15 @@ class _Walker:
         self.term: list[TextRun] = []
         self.hidden_from = 0
         self.looks: dict[int, _Look] = {}
-        """Looks of paragraphs that may be headings, by their indexes: the least that all of their letters have."""
+        """Styles of paragraphs that may be headings, by index: the least prominent style of their letters."""
         self.letters: Counter[float] = Counter()
-        """Number of letters by their size."""
+        """Number of letters of each size."""
         self.open_looks = [_Look()]
-        """The look outside of all elements, then the look of each element in the stack."""
+        """The style outside of all elements, then the style of each element in the stack."""
         self.look: _Look | None = None
-        """Look of the text that is collected, if there is any."""
+        """Style of the collected text, if any."""
         self.item_level: int | None = None
-        """Nesting of the paragraph that is an item of a list in a page of Word."""
+        """Nesting level of a list item in a page saved by Word."""
         self.captioned: dict[Any, bool] = {}
         headings = [h for h in root.iter("h1") if not _is_inside(h, ("header", "nav", "footer"))]
         self.header_has_title = not headings
@@ -458,7 +459,7 @@ class _Walker:
         self.runs.append(self.shown.with_signs(run, holder))
 
     def _see(self, text: str) -> None:
-        """Note the look of some of the text that is collected."""
+        """Record the style of some of the collected text."""
         own, before = self.open_looks[-1], self.look
         self.letters[own.size] += len(text)
         if before is not None and before != own:
@@ -486,7 +487,7 @@ class _Walker:
             self.runs += picture_runs(image, self.finder)
 
     def _figure(self, image: Any) -> None:
-        """Add the picture itself, if it is in the file, after the block around it."""
+        """Add the picture itself, if it is in the file, after the surrounding block."""
         source = image.get("src") or ""
         if source.startswith("data:") and not is_icon(image) and self._region() is None:
             found = data_figure(source)
@@ -495,15 +496,14 @@ class _Walker:
     # ------------------------------------------------------------ blocks
 
     def _level(self, element: Any, tag: str, style: dict[str, str]) -> int | None:
-        """Return the level of an element that is a heading by its role or by the name of its style, 0 for a title;
-        else None."""
+        """Return the level of a heading by its role or style name, 0 for a title, or None for other elements."""
         if (element.get("role") or "").strip().lower() == "heading":
             return min(max(whole(element.get("aria-level"), 2), 1), MOST_LEVELS)
         level = outline_level(element, style) if tag in ("p", "div") else None
         return None if level is None else min(level, MOST_LEVELS)
 
     def _region(self) -> str | None:
-        """Return `page_header` or `page_footer` in the furniture of the page; None in an article or elsewhere."""
+        """Return `page_header` or `page_footer` within page furniture, or None in an article or elsewhere."""
         for name in reversed(self.stack):
             if name == "nav":
                 return "page_footer" if "footer" in self.stack else "page_header"
@@ -581,7 +581,8 @@ class _Walker:
         self.blocks.append(Block("list_item", (*lead, *runs), len(self.lists), marker))
 
     def _pair(self, element: Any) -> None:
-        """Add a pair at its value; its label only ends the block before. The colon between them is written by us."""
+        """Add a label-value pair at its value; its label only ends the block before. A colon is inserted between
+        them."""
         label = self.pairs.get(element)
         if label is None:
             self._flush()
@@ -599,7 +600,7 @@ class _Walker:
 
 
 def _look(element: Any, tag: str, style: dict[str, str], outer: _Look) -> _Look:
-    """Return the look of an element's text."""
+    """Return the style of an element's text."""
     size, weight = font_size(element, style, outer.size), style.get("font-weight", "")
     if weight:
         bold = weight in ("bold", "bolder") or whole(weight, 0) >= 600
@@ -621,7 +622,7 @@ def _list_state(element: Any, tag: str) -> dict[str, Any]:
 
 
 def _numeral(number: int, kind: str) -> str:
-    """Return a list number as `1`, `a`, `A`, `i` or `I` writes it."""
+    """Return a list number in the form of `1`, `a`, `A`, `i` or `I`."""
     if kind in ("a", "A") and 1 <= number <= 702:
         letters = ""
         while number:

@@ -1,8 +1,8 @@
 """The elements of a page that are not shown: its markup or its own style rules hide them, or they are struck out.
 
-Style rules are read in one pass and only as far as they are sure: rules of one plain selector (a name, classes, an id)
-that hold on a screen of any size. An element that a further rule of the page shows again, such as a tab or a menu that
-opens, is not hidden. Text for screen readers, and text that is hidden from them only (`aria-hidden`), is text.
+Style rules are read in one pass, and only unconditional ones are used: rules with one simple selector (a name, classes,
+an id) that apply on a screen of any size. An element that another rule of the page shows again, such as a tab or a menu
+that opens, is not hidden. Text for screen readers, and text hidden only from them (`aria-hidden`), is read.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ _MOVING = ("transform", "transition", "animation", "will-change")
 
 
 def hides(style: dict[str, str]) -> bool:
-    """Say whether declarations hide an element whatever is in it. An element that moves may only be about to appear."""
+    """Say whether declarations hide an element with all its content. An animated element is not hidden, since it may
+    appear later."""
     moves = any(name.startswith(_MOVING) for name in style)
     return (
         style.get("display") == "none"
@@ -52,7 +53,7 @@ def hides(style: dict[str, str]) -> bool:
 
 
 def _strikes(style: dict[str, str]) -> bool:
-    """Say whether declarations strike the text of an element out; nothing in it undoes that."""
+    """Say whether declarations strike out the text of an element; inner elements cannot undo this."""
     return "line-through" in style.get("text-decoration", "") or "line-through" in style.get("text-decoration-line", "")
 
 
@@ -61,12 +62,12 @@ def _is_zero(value: str) -> bool:
 
 
 def _fades(style: dict[str, str]) -> bool:
-    """Say whether declarations hide the text of an element; elements in it may undo that."""
+    """Say whether declarations hide the text of an element; inner elements may undo this."""
     return style.get("visibility") in ("hidden", "collapse") or _is_zero(style.get("font-size", "1"))
 
 
 def _colour(value: str) -> str:
-    """Return a colour as six hexadecimal digits, "" if it is unknown."""
+    """Return a colour as six hexadecimal digits, or "" if it is unknown."""
     value = value.strip().lower()
     if found := _HEX.fullmatch(value):
         return found[1] if len(found[1]) == 6 else "".join(char * 2 for char in found[1])
@@ -76,7 +77,7 @@ def _colour(value: str) -> str:
 
 
 MOST_APART = 6
-"""Steps of 255 by which two colours may differ in red, green and blue and still look the same."""
+"""Largest difference (of 255) in red, green and blue between two colours that look the same."""
 
 
 def _alike(colour: str, other: str) -> bool:
@@ -90,7 +91,7 @@ def _alike(colour: str, other: str) -> bool:
 
 
 USUAL_SIZE = 16.0
-"""Pixels of letters where nothing sets their size."""
+"""Default size of letters in pixels."""
 _SIZE = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,4})?)(px|pt|em|rem|%)?")
 _PIXELS = {"px": 1.0, "pt": 4 / 3, "rem": USUAL_SIZE, "": 1.0}
 _SIZE_NAMES = {
@@ -115,7 +116,7 @@ def font_size(element: Any, style: dict[str, str], outer: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """Declarations for elements of one name, id and set of classes, as far as they are given."""
+    """Declarations for elements of one name, id and set of classes; missing ones match all."""
 
     tag: str
     id: str
@@ -131,7 +132,8 @@ _SELECTOR = re.compile(r"(?:[\w-]++|\*)?+(?:[.#](?:[\w-]|\\.)++)*+", re.ASCII)
 _LAST = re.compile(r"[\s>+~]")
 _PSEUDO = re.compile(r"(?<!\\)::?[\w-]++(?:\([^()]*+\))?+|\[[^\[\]]*+\]")
 MOST_RULES, MOST_OF_A_NAME = 5_000, 50
-"""Rules of a page's own styles that are kept: in all, and for one name, since each is asked for each element."""
+"""Most style rules of a page that are kept: in all, and for one name, since each element checks all rules of its
+names."""
 _KEPT_NAMES = (
     "display visibility opacity font-size font-weight text-decoration color background background-color "
     "background-image text-decoration-line transform transition animation vertical-align font-family font mso-hide "
@@ -141,18 +143,18 @@ _KEPT = frozenset(_KEPT_NAMES.split())
 
 
 class Styles:
-    """The style rules that a page, or several pieces of one, brings itself."""
+    """The style rules within a page, or within several pieces of one."""
 
     def __init__(self) -> None:
         self.rules: dict[str, list[_Rule]] = {}
         """Rules by their rarest name: an id, a class, or the name of an element."""
         self.count = 0
         self.shows: set[str] = set()
-        """Classes and ids for which some rule shows an element, under whatever condition."""
+        """Classes and ids for which some rule shows an element, under any condition."""
         self.backgrounds: set[str] = set()
-        """Classes, ids and names of elements for which some rule sets a background."""
+        """Classes, ids and element names for which some rule sets a background."""
         self.linked = False
-        """True if rules from elsewhere apply too."""
+        """True if rules from linked style sheets apply too."""
 
     def add(self, root: Any) -> None:
         for element in root.iter("style", "link"):
@@ -187,7 +189,7 @@ class Styles:
             self.count += 1
 
     def styles_of(self, element: Any) -> dict[str, str]:
-        """Return the declarations that hold for an element: the rules' in their order, then its own."""
+        """Return the declarations for an element: those of rules in order, then its own."""
         own = element.get("style")
         if not self.count:
             return declarations(own) if own else {}
@@ -207,11 +209,12 @@ class Styles:
 
 
 _CONDITIONS = ("@layer", "@supports", "@media all", "@media screen")
-"""Beginnings of the conditions that hold on every screen."""
+"""Beginnings of conditions that are true on every screen."""
 
 
 def _rules(text: str) -> Iterator[tuple[str, str, bool]]:
-    """Yield selectors and declarations, and whether they hold on every screen: outside of `@media` and its like."""
+    """Yield selectors and declarations, and whether they apply on every screen, outside of `@media` and similar
+    conditions."""
     open_blocks: list[tuple[str, bool]] = []
     start = 0
     for found in re.finditer(r"[{};]", text):
@@ -241,10 +244,11 @@ _UNSEEN = frozenset(("script", "style", "head", "title"))
 
 
 class HiddenElements:
-    """The elements of one page that are not shown, each outermost one once, and whether they are read.
+    """The hidden elements of one page, each outermost one once, and whether they are read.
 
-    The styles of shown letters are noted too: elements whose letters a style raises or lowers are named `sup` and `sub`
-    from here on, and fonts of signs are known by element."""
+    Styles of visible letters are recorded too: elements with raised or lowered letters are renamed to `sup` and `sub`,
+    and symbol fonts are recorded for each element.
+    """
 
     def __init__(self, root: Any, hidden: HiddenContent | None = None, styles: Styles | None = None) -> None:
         self.hidden = hidden or HiddenContent()
@@ -253,19 +257,19 @@ class HiddenElements:
         self._left_out: set[Any] = set()
         self._read: set[Any] = set()
         self._signs: dict[Any, str] = {}
-        """Fonts of signs by the elements whose own text is set in them."""
+        """Symbol fonts by the elements whose own text uses them."""
         self._judge(root)
 
     def leaves_out(self, element: Any) -> bool:
         return element in self._left_out
 
     def takes_no_place(self, element: Any) -> bool:
-        """Say whether a hidden element leaves no gap where it would be."""
+        """Say whether a hidden element leaves no gap at its position."""
         style = self.styles.styles_of(element)
         return style.get("display", "none" if element.get("hidden") is not None else "") == "none"
 
     def is_hidden(self, element: Any) -> bool:
-        """Say whether an element is hidden and read all the same."""
+        """Say whether an element is hidden but still read."""
         return element in self._read
 
     def left_out(self) -> Iterator[Any]:
@@ -275,7 +279,7 @@ class HiddenElements:
         return bool(self._read) and any(part in self._read for part in element.iter("*"))
 
     def with_signs(self, run: TextRun, element: Any) -> TextRun:
-        """Return a run of an element's own text, with the signs of its font in Unicode."""
+        """Return a run of an element's own text; in a symbol font, its signs are converted to Unicode."""
         font = self._signs.get(element)
         # A space that no line may break at is one in any font.
         return replace(run, text=symbol_text(run.text.replace("\xa0", " "), font)) if font else run
@@ -334,7 +338,7 @@ class HiddenElements:
         return _alike(colour, background) and not undone & _COLOURED
 
     def _background(self, element: Any, style: dict[str, str], outer: str) -> str:
-        """Return the colour behind an element; "" if it is not known."""
+        """Return the colour behind an element, or "" if it is unknown."""
         declared = style.get("background-color") or style.get("background") or element.get("bgcolor") or ""
         if declared in ("transparent", "none", "inherit", "initial"):
             return outer
@@ -345,7 +349,7 @@ class HiddenElements:
         return "" if self.styles.has_background(element) else outer
 
     def _inner(self, root: Any) -> dict[Any, int]:
-        """Return what elements hold: text, and properties set anew, which would show a hidden element's text again."""
+        """Return the content of elements: text, and properties that could show a hidden element's text again."""
         found: dict[Any, int] = {}
         for element in reversed(list(root.iter("*"))):
             own = found.get(element, 0)
@@ -366,9 +370,9 @@ class HiddenElements:
 
 _SIZED, _SEEN, _COLOURED, _TEXT = 1, 2, 4, 8
 _INSTEAD = frozenset(("noscript", "iframe", "object", "canvas", "audio", "video"))
-"""Elements whose text is shown only where a browser cannot do what they are for."""
+"""Elements whose text is shown only if a browser does not support their content."""
 _OF_LETTERS = frozenset(("span", "font", "small"))
-"""Elements that say nothing but how their letters look."""
+"""Elements that only set the style of letters."""
 _RAISED = {"super": "sup", "sub": "sub"}
 
 
@@ -383,11 +387,11 @@ def _font(element: Any, tag: str, style: dict[str, str], outer: str) -> str:
 
 
 MOST_OF_A_FONT = 200
-"""Characters of the names of fonts that are looked at."""
+"""Most characters of font names that are read."""
 
 
 def _is_drawing(element: Any) -> bool:
-    """Say whether an element draws the formula that MathML beside it gives: formulas are on a page in both forms."""
+    """Say whether an element is the drawing of a formula that is also there as MathML: pages often have both forms."""
     if element.get("aria-hidden") != "true" or element.tag == "math":
         return False
     beside = (element.getprevious(), element.getnext())
@@ -399,11 +403,11 @@ def _is_drawing(element: Any) -> bool:
 
 
 def _is_pictured(element: Any) -> bool:
-    """Say whether a hidden element is the MathML of a formula that the picture beside it shows and describes."""
+    """Say whether a hidden element is the MathML of a formula that an adjacent picture shows and describes."""
     picture = element.getnext()
     is_formula = len(element) == 1 and element[0].tag == "math" and not (element.text or "").strip()
     return is_formula and picture is not None and picture.tag == "img" and bool(picture.get("alt"))
 
 
 _MOST_AROUND = 20
-"""Elements that are searched for the formula beside its drawing."""
+"""Most elements that are searched for the formula beside its drawing."""

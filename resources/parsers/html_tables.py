@@ -1,7 +1,7 @@
 """The text within an element of HTML, and tables of data.
 
-Text is read in runs that keep their places in the source. A table of data is no layout of a page:
-some row has two cells, and with a table or a heading inside it is a plain grid of little text.
+Text is read in runs with their places in the source. A table of data is distinguished from a layout table: some row has
+two cells, and if it contains a table or a heading, it is a plain grid with little text.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ _BLOCK_NAMES = (
 BLOCKS = frozenset(_BLOCK_NAMES.split())
 """Elements that begin and end a line."""
 _WHOLE = BLOCKS | {"img", "math", "br"}
-"""Elements that raised or lowered letters do not have in them."""
+"""Elements that are not inside raised or lowered letters."""
 LARGEST_ICON = 32
-"""Pixels of the longer side; the description of a picture no larger than this is not read."""
+"""Most pixels of the longer side of an icon, whose description is not read."""
 
 
 _FORMULA_ALT = ("{\\displaystyle", "{\\textstyle", "\\(", "$\\")
-"""Beginnings of the description of a picture that is LaTeX."""
+"""Beginnings of picture descriptions that are LaTeX."""
 
 
 MOST_RAISED = 20
-"""Elements within raised or lowered letters; text with more in it is no script."""
+"""Most elements within raised or lowered letters; text with more of them is not a superscript or subscript."""
 
 
 def inline_run(element: Any, tag: str, finder: Finder, shown: HiddenElements | None = None) -> TextRun | None:
-    """Return the run of an element whose letters mean something by how they stand: raised or lowered letters, a
-    formula; None for any other, and for one with blocks in it. Raised letters that are not `shown` are left out."""
+    """Return the run of an element with raised or lowered letters, or of a formula. Return None for other elements, and
+    for one that contains blocks. Hidden raised letters are left out."""
     if tag not in ("sup", "sub", "math"):
         return None
     parts = list(islice(element.iter("*"), MOST_RAISED + 1)) if tag != "math" else []
@@ -80,13 +80,13 @@ def _shown_text(element: Any, shown: HiddenElements) -> str:
 
 
 def pass_over(element: Any, finder: Finder) -> list[TextRun]:
-    """Return the runs of all texts in an element. The finder is behind them then, so that text that is left out is
-    never taken for the same words after it."""
+    """Return the runs of all texts in an element, and move the finder past them, so that later text with the same words
+    gets its own place."""
     return [finder.run(text, joined=True) for text in element.itertext() if text.strip()]
 
 
 def picture_runs(image: Any, finder: Finder) -> list[TextRun]:
-    """Return the description of a picture as a text of its own."""
+    """Return the description of a picture as a separate text."""
     text = (image.get("alt") or "").strip()
     run = finder.run(text, joined=True, node=False)
     if text.startswith(_FORMULA_ALT):
@@ -103,9 +103,9 @@ def is_icon(image: Any) -> bool:
 
 
 MOST_SPAN = 1000
-"""Rows or columns that one cell may cover."""
+"""Most rows or columns that one cell may cover."""
 MOST_OF_A_GRID = 4000
-"""Characters of a table with tables or headings inside; a larger one is a layout."""
+"""Most characters of a data table with tables or headings inside; a larger table is a layout."""
 _SKIPPED_IN_CELLS = frozenset(("script", "style", "svg"))
 _BREAKING_NAMES = "p div br li ul ol tr td th h1 h2 h3 h4 h5 h6 pre blockquote dd dt"
 _BREAKING = frozenset(_BREAKING_NAMES.split())
@@ -115,7 +115,7 @@ _CELLS, _OWN = frozenset(("td", "th")), frozenset(("table", "caption", "td", "th
 
 
 def _rows(table: Any) -> Iterator[Any]:
-    """Yield the rows of this table, not of tables inside it. Some pages have a form or a link around them."""
+    """Yield the rows of this table, without those of inner tables. Some pages have a form or a link around rows."""
     return _outermost(table, frozenset(("tr",)))
 
 
@@ -136,7 +136,7 @@ def _outermost(element: Any, tags: frozenset[str]) -> Iterator[Any]:
 
 
 def _beside_cells(table: Any, shown: HiddenElements) -> str:
-    """Return the text of a table that is in no cell of it, where no page should have any."""
+    """Return the text of a table outside its cells, which is invalid but occurs."""
     from lxml import etree
 
     found = list[str]()
@@ -153,8 +153,8 @@ def _beside_cells(table: Any, shown: HiddenElements) -> str:
 
 
 def is_data_table(table: Any) -> bool:
-    """Say whether a table holds data, not the layout of a page. Some row has two cells; if a table or heading is
-    inside, it is also a plain grid of little text."""
+    """Say whether a table has data rather than a page layout. Some row has two cells; if it contains a table or
+    heading, it is also a plain grid with little text."""
     if (table.get("role") or "") in ("presentation", "none"):
         return False
     rows = [_cells(row) for row in _rows(table)]
@@ -217,14 +217,14 @@ def _is_header(row: Any) -> bool:
 
 
 def _heads_anew(row: Any) -> bool:
-    """Say whether a row further down names the columns below it. A total may be marked as a header too."""
+    """Say whether a later row names the columns below it. A total may be marked as a header too, but does not count."""
     texts = [" ".join("".join(cell.itertext()).split()) for cell in _cells(row)]
     return _is_header(row) and sum(map(bool, texts)) > 1 and not any(map(is_figure, texts[1:]))
 
 
 def table_blocks(table: Any, finder: Finder, shown: HiddenElements | None = None) -> list[Block]:
-    """Return the caption, if any, then the table. Header rows are those before the first other row, and those further
-    down that name the columns of rows below them."""
+    """Return the caption, if any, then the table. Header rows are those at the start, and later ones that name the
+    columns of the rows below them."""
     shown = shown or HiddenElements(table)
     blocks: list[Block] = []
     cells: list[BlockCell] = []
@@ -261,8 +261,7 @@ def table_blocks(table: Any, finder: Finder, shown: HiddenElements | None = None
 
 
 def _shown_rows(table: Any, shown: HiddenElements) -> tuple[list[Any], Callable[[Any, int], int]]:
-    """Return the rows that are shown, and a function that says how many of them are above the row that is some number
-    of rows below another."""
+    """Return the visible rows, and a function that converts a span of rows to the number of visible rows in it."""
     rows, above, places = list[Any](), [0], dict[Any, int]()
     for at, row in enumerate(_rows(table)):
         places[row] = at
@@ -275,8 +274,8 @@ def _shown_rows(table: Any, shown: HiddenElements) -> tuple[list[Any], Callable[
 
 
 def _unmarked_headers(cells: Sequence[BlockCell]) -> int:
-    """Return how many first rows read as the header of a table that marks no header cells; 0 if one of their cells
-    reaches below them."""
+    """Return how many first rows look like the header of a table without marked header cells; return 0 if one of their
+    cells extends below them."""
     rows: dict[int, list[str]] = {}
     for cell in cells:
         if cell.row not in rows:

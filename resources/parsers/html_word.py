@@ -1,6 +1,6 @@
-"""The marks that Word leaves in the pages that it saves, and in mails: the names of its styles, outline levels, lists.
+"""The structure of HTML saved by Word, also in mails: style names, outline levels and lists.
 
-A list is no list of HTML there: each item is a paragraph with its bullet or number written at its head.
+Its lists are not HTML lists: each item is a paragraph that begins with its bullet or number.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from resources.parsers.untrusted import whole
 _HEADING = re.compile(r"(?:mso)?heading([1-9])")
 _LIST_LEVEL = re.compile(r"\blevel([1-9])\b")
 _BULLETS = frozenset("·•◦▪▫■□●○‣⁃–—-*o§Øüvnqll➢✓→►❖❑❒◆⬧")
-"""Bullets, and the letters that fonts of symbols draw as bullets."""
+"""Bullets, and the letters that symbol fonts show as bullets."""
 _NUMBER = re.compile(r"\(?(?:\d{1,3}(?:\.\d{1,3}){0,8}|[A-Za-z]|[ivxlcIVXLC]{1,7})[.)]?\Z")
 _KINDS = {"msocaption": "caption", "msofootnotetext": "footnote", "msoendnotetext": "footnote", "msoquote": "quote"}
 _LISTS = ("msolistparagraph", "msolistbullet", "msolistnumber")
@@ -27,7 +27,7 @@ def class_names(element: Any) -> list[str]:
 
 
 def outline_level(element: Any, style: dict[str, str]) -> int | None:
-    """Return the level of a paragraph that is a heading by its style, 0 for the title of the document; else None."""
+    """Return the level of a heading by its style, 0 for the document's title, or None for other paragraphs."""
     names = class_names(element)
     if TITLE in names:
         return 0
@@ -37,12 +37,12 @@ def outline_level(element: Any, style: dict[str, str]) -> int | None:
 
 
 def kind_of(element: Any) -> str | None:
-    """Return the kind of block that a paragraph is by its style, if it is another one than a paragraph."""
+    """Return the kind of block of a paragraph by its style, or None for an ordinary paragraph."""
     return next((_KINDS[name] for name in class_names(element) if name in _KINDS), None)
 
 
 def list_level(element: Any, style: dict[str, str]) -> int | None:
-    """Return the nesting of a paragraph that is an item of a list; else None."""
+    """Return the nesting level of a list item, or None for other paragraphs."""
     told = style.get("mso-list", "")
     if found := _LIST_LEVEL.search(told):
         return int(found[1])
@@ -51,7 +51,7 @@ def list_level(element: Any, style: dict[str, str]) -> int | None:
 
 
 def item_of(runs: Sequence[TextRun]) -> tuple[str, list[TextRun]] | None:
-    """Return the marker that an item begins with, and its runs, without a bullet; None if there is no marker."""
+    """Return the marker of an item, and its runs without a bullet; return None if there is no marker."""
     first = next((at for at, run in enumerate(runs) if run.text.strip()), None)
     if first is None or not any(run.text.strip() for run in runs[first + 1 :]):
         return None

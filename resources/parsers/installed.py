@@ -1,4 +1,4 @@
-"""The programs and packages that let more files be read than pincite's own readers can, and where they are installed.
+"""The optional programs and packages for reading more kinds of files, and their paths.
 
 LibreOffice is found by its library, which the process of a document loads.
 """
@@ -23,14 +23,14 @@ from resources.programs import run
 
 
 _LIBRARIES = ("libmergedlo.so", "libsofficeapp.so")
-"""Libraries that have LibreOfficeKit; it depends on the build which one exists."""
+"""Names of the library with LibreOfficeKit; the build decides which one exists."""
 _OWN_DATA = ("share/registry", "share/uno_packages/cache", "share/prereg", "share/psprint/psprint.conf")
-"""Parts of the installation that distributions keep elsewhere, and link to."""
+"""Parts of the installation that distributions store elsewhere and link to."""
 
 
 @dataclass(frozen=True, slots=True)
 class LibreOffice:
-    """An installation of LibreOffice. `program` is its folder of programs and libraries."""
+    """An installation of LibreOffice. `program` is the folder of its programs and libraries."""
 
     program: Path
     library: Path
@@ -41,7 +41,7 @@ class LibreOffice:
 
     @property
     def reads(self) -> Iterator[Path]:
-        """Folders that it reads: its own, and those that it links to."""
+        """The folders that it reads: its own, and those that it links to."""
         install = self.program.parent
         yield install
         for name in _OWN_DATA:
@@ -51,7 +51,7 @@ class LibreOffice:
 
 
 def libreoffice() -> LibreOffice | None:
-    """Return the installation of the `soffice` on the PATH; None if it is missing or has no library beside it."""
+    """Return the installation of the `soffice` on the PATH, or None if it is missing or has no library beside it."""
     found = program_path("soffice")
     program = Path(found).resolve().parent if found else None
     library = next((path for name in _LIBRARIES if program and (path := program / name).is_file()), None)
@@ -62,21 +62,22 @@ def libreoffice() -> LibreOffice | None:
 
 
 PANDOC_FROM = "pip install 'pincite[formats]', or install pandoc"
-"""The remedy where Pandoc is missing."""
+"""The remedy if Pandoc is missing."""
 
 
 @cache
 def pandoc_path() -> str | None:
-    """Return the path of the Pandoc in the package pypandoc_binary, else of an installed one, else None."""
+    """Return the path of the Pandoc in the package pypandoc_binary, or else of an installed one, or else None."""
     found = importlib.util.find_spec("pypandoc")
     beside = Path(found.origin).parent / "files" / "pandoc" if found and found.origin else None
     return str(beside) if beside and os.access(beside, os.X_OK) else program_path("pandoc")
 
 
 def written_by_pandoc(source: Path, format: str, name: str) -> tuple[str, str]:
-    """Return a file as HTML, and what pandoc says of it. `name` is the file's own.
+    """Return a file as HTML, and pandoc's messages. `name` is the name of the file.
 
-    Raise DocumentError: `unsupported` if pandoc is missing, `corrupt` if it fails, `timeout`."""
+    Raise DocumentError: `unsupported` if pandoc is missing, `corrupt` if it fails, `timeout`.
+    """
     program = pandoc_path()
     if program is None:
         raise DocumentError(f"{name}: reading it needs the program pandoc: {PANDOC_FROM}", "unsupported")
@@ -96,7 +97,7 @@ def written_by_pandoc(source: Path, format: str, name: str) -> tuple[str, str]:
 
 
 CODES_FROM = "pip install 'pincite[codes]'"
-"""The remedy where zxing-cpp is missing."""
+"""The remedy if zxing-cpp is missing."""
 
 
 def reads_barcodes() -> bool:
@@ -104,7 +105,7 @@ def reads_barcodes() -> bool:
 
 
 def without_ocr(mode: str, languages: tuple[str, ...]) -> str:
-    """Return what to do so that pictures and scans are read, by the settings of OCR; "" if they are read."""
+    """Return the remedy for unread pictures and scans under the settings of OCR, or "" if they are read."""
     from resources.parsers.ocr import OcrSettings, remedy
 
     return remedy(OcrSettings(mode, languages))
@@ -118,7 +119,7 @@ _PROGRAMS = ("soffice", "tesseract")
 
 
 def installed_versions() -> dict[str, str]:
-    """Return releases of packages and paths of programs, by name, for those that are installed."""
+    """Return releases of installed packages and paths of installed programs, by name."""
     found = {name: path for name in _PROGRAMS if (path := program_path(name))}
     if pandoc := pandoc_path():
         found["pandoc"] = pandoc

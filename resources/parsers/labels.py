@@ -1,4 +1,4 @@
-"""The labels of values: the rows that name a table's columns, and the pairs that `--filter kv.LABEL=VALUE` finds."""
+"""The labels of values: header rows of tables, and the pairs for `--filter kv.LABEL=VALUE`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 
 MOST_HEADER_ROWS = 8
-"""Rows that a header may have; more are data."""
+"""Most rows of a header; further ones are data."""
 _NUMBER = re.compile(r"[-−+(]?[$€£₴]?\s*\d[\d\s.,:/%-]*\)?")
 _FIGURE = re.compile(r"[-−–—+($€£₴¥\s]*\d[\d\s.,]*(?:[)%][)%\s]*)?|[$€£₴¥\s]*[-−–—][-−–—\s%]*")
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
@@ -24,8 +24,8 @@ def has_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
 
 
 def reads_as_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
-    """Say whether the first row of a table made by hand names the columns. Such a table may have no header, so some
-    column must be numbers below it."""
+    """Say whether the first row of a table made by hand names the columns. Such a table may have no header, so the row
+    counts only if some column below it has numbers."""
     if not has_header(first, others):
         return False
     columns = [[row[at].strip() for row in others if at < len(row) and row[at].strip()] for at in range(len(first))]
@@ -33,16 +33,17 @@ def reads_as_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> bo
 
 
 def is_figure(value: str) -> bool:
-    """Say whether a value is a number or a dash for "no value". A year is not: it names a column as often as it fills
-    one."""
+    """Say whether a value is a number or a dash for "no value". A year does not count, since it is often the name of a
+    column."""
     return bool(_FIGURE.fullmatch(value)) and not _YEAR.fullmatch(value)
 
 
 def header_rows(rows: Sequence[Sequence[str]]) -> int:
     """Return how many rows at the top name the columns of a table made by hand.
 
-    Several rows, or one with empty cells, count if they have no figure, stand above figures, and one of them leaves
-    the corner empty or has years among several names. Rows below them with nothing but a label belong to the data."""
+    Several rows, or one with empty cells, count if they have no numbers but numbers are below them, and one of them has
+    an empty corner or years among several names. Rows below them that have only a label belong to the data.
+    """
     filled = [[value.strip() for value in row] for row in rows]
     count = next((at for at, row in enumerate(filled) if any(map(is_figure, row[1:]))), 0)
     lead, below = filled[:count], [value for row in filled[count:] for value in row[1:] if value]
@@ -62,13 +63,13 @@ def _names(row: Sequence[str]) -> bool:
 
 
 LONGEST = 200
-"""Characters of the longest label or value; anything longer is text."""
+"""Most characters of a label or value; anything longer is text."""
 CHECK_MARKS = "☐☑☒✓✔✗✘"
-"""Signs that say yes or no where they stand before a text, also as its bullet."""
+"""Signs that mean yes or no before a text, also as its bullet."""
 
 
 def key_value(label: str, value: str) -> dict[str, str]:
-    """Return the metadata of one pair; none if either is missing or too long."""
+    """Return the metadata of one pair, or an empty mapping if a part is missing or too long."""
     label, value = " ".join(label.strip(CHECK_MARKS + " \t\n").split()).rstrip(" :"), " ".join(value.split())
     short = 0 < len(label) <= LONGEST and 0 < len(value) <= LONGEST
     return {f"kv.{label}": value} if short else {}

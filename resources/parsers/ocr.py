@@ -1,8 +1,8 @@
-"""The recognition of text on scanned pages: with Tesseract, if it is installed, else with the packaged RapidOCR.
+"""The recognition of text on scanned pages: with Tesseract if it is installed, or else with the packaged RapidOCR.
 
-A page is rendered and read in a process of its own, which ends at the time limit. Nothing is fetched: only installed
-languages are used. Both programs write hOCR. A page that the program cannot read, such as one in a script that it does
-not know, has no text; a warning says so.
+Each page is rendered and read in a separate process, which ends at the time limit. Nothing is fetched: only installed
+languages are used. Both programs write hOCR. A page that the program cannot read, for example in an unknown script, has
+no text and gets a warning.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ DOTS_PER_INCH = 300
 MOST_PIXELS = 30_000_000
 MOST_LANGUAGES = 4
 LEAST_CONFIDENCE = 0.55
-"""Mean confidence of a page that was read. Tesseract has 0.73 and more on blurred pages of a language whose script it
-knows, and up to 0.37 on clean pages in another script, which it reads as Latin letters without sense."""
+"""Least mean confidence of a page that counts as read. Tesseract gives 0.73 or more on blurred pages in a known script,
+and up to 0.37 on clean pages in an unknown script, which it reads as senseless Latin letters."""
 MOST_UNREAD = 0.5
-"""Share of a page's letters in lines that could not be read; a page with more was not read."""
+"""Share of a page's letters in unreadable lines above which the page counts as not read."""
 LEAST_UNREAD = 0.02
-"""Share of a page's letters in lines that could not be read, from which on a warning says so."""
+"""Share of a page's letters in unreadable lines from which a warning is given."""
 MOST_CONFIDENCE = 0.99
-"""Confidence that a page may have at most: text read from a picture is never certain."""
+"""Highest confidence of a page: text read from a picture is never certain."""
 PICTURE_SHARE = 0.05
-"""Share of the page's area; a smaller picture is an ornament and not worth reading."""
+"""Share of the page's area below which a picture is an ornament and is not read."""
 OUTLINES = 100
-"""Paths on a page from which on they may be letters drawn as outlines."""
+"""Number of paths on a page from which they may be letters drawn as outlines."""
 _GAP = 1.0
-"""Gap, in sizes of the line, from which on words are pieces of their own: cells, columns."""
+"""Least gap between words of separate cells or columns, in sizes of the line."""
 _SAME_SIZE = 0.15
 _TELLS_TURNED = "osd"
 _NO_LANGUAGES = frozenset((_TELLS_TURNED, "snum", "equ"))
 TURNED, UPRIGHT = 1, 3
-"""Tesseract's page segmentation modes, with and without finding first which way is up."""
+"""Tesseract's page segmentation modes with and without detecting the orientation first."""
 _PROGRAM = "install the program tesseract with the languages of the documents (Debian: tesseract-ocr-eng and so on)"
 _EITHER = f"pip install 'pincite[ocr]', which reads Latin, Chinese and Japanese letters, or {_PROGRAM}"
 _CODES = (
@@ -56,9 +56,9 @@ _CODES = (
     "sqi tur ind msa chi_sim chi_tra jpn"
 )
 _PACKAGED_LANGUAGES = frozenset(_CODES.split())
-"""Languages that RapidOCR's model reads, as Tesseract names them."""
+"""Languages of RapidOCR's model, in Tesseract's names."""
 _LISTING_SECONDS = 60.0
-"""Seconds in which Tesseract must list its languages."""
+"""Most seconds for Tesseract to list its languages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,8 @@ class OcrSettings:
 
 
 class Recognised(NamedTuple):
-    """The result of a page: its pieces in points from the top left, the confidence below 1, a warning that says what
-    was not read, and the gaps within lines where sentences may end."""
+    """The result of a page: its pieces in points from the top left, a confidence below 1, a warning about unread parts,
+    and the gaps within lines at which sentences may end."""
 
     items: tuple[PdfItem, ...] = ()
     confidence: float = 0.0
@@ -85,18 +85,18 @@ class Recognised(NamedTuple):
 
 
 def program() -> str | None:
-    """Return Tesseract's absolute path, never one in the current folder; None if it is not installed."""
+    """Return Tesseract's absolute path, never one in the current folder, or None if it is not installed."""
     return program_path("tesseract")
 
 
 def reader_of(settings: OcrSettings) -> str:
-    """Return the program that reads scans, ORIGIN or PACKAGED."""
+    """Return the name of the program that reads scans, ORIGIN or PACKAGED."""
     return PACKAGED if program() is None and packaged_ocr() else ORIGIN
 
 
 @cache
 def _data() -> frozenset[str]:
-    """Return the names of Tesseract's data. Its listing has one line of words, then one name on each line."""
+    """Return the names of Tesseract's language data. Its listing has one line of words, then one name on each line."""
     found = program()
     if found is None:
         return frozenset()
@@ -117,8 +117,8 @@ def _tells_turned() -> bool:
 
 
 def languages_of(settings: OcrSettings) -> tuple[str, ...]:
-    """Return the languages of the settings, else the installed ones. If many are installed, which would take long and
-    confuse each other, return English or the first."""
+    """Return the languages of the settings, or else the installed ones. If many are installed, return only English or
+    the first one, since many languages take long and reduce accuracy."""
     if settings.languages:
         return settings.languages
     installed = _installed_readers()
@@ -128,7 +128,7 @@ def languages_of(settings: OcrSettings) -> tuple[str, ...]:
 
 
 def remedy(settings: OcrSettings) -> str:
-    """Return what to do so that scans are read; "" if they are read already."""
+    """Return the remedy for unread scans, or "" if they are read."""
     if settings.mode == "off":
         return "OCR is off: set parsing.ocr to auto"
     if program() is None:
@@ -144,13 +144,13 @@ def remedy(settings: OcrSettings) -> str:
 
 
 def available(settings: OcrSettings | None = None) -> bool:
-    """Say whether the program and the data of its languages are installed."""
+    """Say whether the program and its language data are installed."""
     return not remedy(settings or OcrSettings())
 
 
 def has_pictures(page: Any) -> bool:
-    """Say whether a page (of pypdfium2) without text shows something that may be text: a picture larger than an
-    ornament, or as many paths as letters drawn in outlines have."""
+    """Say whether a pypdfium2 page without text may show text: it has a picture larger than an ornament, or enough
+    paths for letters drawn as outlines."""
     import pypdfium2
     import pypdfium2.raw as pdfium
 
@@ -173,8 +173,8 @@ def has_pictures(page: Any) -> bool:
 
 
 def page_items(page: Any, number: int, settings: OcrSettings) -> Recognised:
-    """Return the words of a page (of pypdfium2), in the pieces of its lines. Never raise for a page's content: the
-    warning names the page and says why it has no text."""
+    """Return the words of a pypdfium2 page, as pieces of its lines. A page's content never raises an error: the warning
+    names the page and says why it has no text."""
     trouble = remedy(settings)
     if trouble:
         return Recognised(warning=f"page {number}: no_text: it has pictures but no text layer; {trouble}")
@@ -189,7 +189,8 @@ def page_items(page: Any, number: int, settings: OcrSettings) -> Recognised:
 
 
 def _read(page: Any, settings: OcrSettings) -> tuple[bytes, float]:
-    """Return the page as hOCR, and the points in one of its pixels. Raise OSError, RuntimeError, TimeoutExpired."""
+    """Return the page as hOCR, and the number of points in one of its pixels. Raise OSError, RuntimeError,
+    TimeoutExpired."""
     width, height = page.get_size()
     scale = min(DOTS_PER_INCH / POINTS, (MOST_PIXELS / max(width * height, 1.0)) ** 0.5)
     picture = page.render(scale=scale, grayscale=True).to_pil()
@@ -230,7 +231,7 @@ def _parse_markup(markup: bytes, scale: float, number: int, reader: str) -> Reco
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """A word of hOCR. Its measures are in pixels; `size` and `angle` are its line's."""
+    """A word of hOCR. Its measures are in pixels; `size` and `angle` are those of its line."""
 
     text: str
     box: tuple[float, float, float, float]
@@ -250,13 +251,13 @@ def _facts(title: str) -> dict[str, list[float]]:
 
 
 def _unread(root: Any) -> int:
-    """Count the letters in lines that the program saw and could not read."""
+    """Count the letters in lines that the program detected but could not read."""
     facts = (_facts(node.get("title", "")) for node in root.iter() if node.get("class", "") == "ocr_line")
     return round(sum(found["x_unread"][0] for found in facts if found.get("x_unread")))
 
 
 def _lines(root: Any) -> Iterator[list[_Word]]:
-    """Yield the words of each line. Lines are hOCR's ocr_line, ocr_header, ocr_caption and so on."""
+    """Yield the words of each line. Lines have the hOCR classes ocr_line, ocr_header, ocr_caption and so on."""
     for node in root.iter():
         if node.get("class", "").startswith("ocr_") and "x_size" in node.get("title", ""):
             line = _facts(node.get("title", ""))
@@ -308,7 +309,8 @@ def _item(words: list[_Word], scale: float) -> PdfItem:
 
 
 def _with_even_sizes(items: list[PdfItem]) -> Iterator[PdfItem]:
-    """Yield the items, with sizes near the commonest set to it: a size is measured from the letters of its line."""
+    """Yield the items, with sizes near the most common size set to it, since sizes are measured from the letters of
+    each line."""
     sizes: Counter[float] = Counter()
     for item in items:
         sizes[round(item.size)] += len(item.text)

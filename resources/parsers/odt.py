@@ -1,7 +1,7 @@
-"""The reader of ODT: its content as HTML, which our own reader reads.
+"""The reader of ODT, which converts the content to HTML for pincite's HTML reader.
 
-Styles say which letters are hidden, raised or bold. Notes and comments become footnotes at the end, text
-boxes paragraphs below the one that they are anchored in.
+Styles show which letters are hidden, raised or bold. Notes and comments become footnotes at the end; text boxes become
+paragraphs below the paragraph of their anchor.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _HREF = "{http://www.w3.org/1999/xlink}href"
 
 
 class _Look(NamedTuple):
-    """How letters look; None where a style leaves it to the one above it."""
+    """The style of letters; a property is None if the parent style decides it."""
 
     size: float | None = None
     scale: float | None = None
@@ -81,7 +81,7 @@ class _Styles:
                 self._fonts[font.get(f"{_STYLE}name") or ""] = font.get(_SVG_FAMILY) or ""
 
     def look(self, family: str, name: str | None, base: _Look) -> _Look:
-        """Return the look of letters by a style, over the look of the letters around them."""
+        """Return the style of letters, applied over the style of the surrounding letters."""
         for own in reversed(self._chain(family, name or "")):
             size = own.size if own.size is not None else (base.size or 12.0) * (own.scale or 1.0)
             base = _Look(
@@ -98,7 +98,7 @@ class _Styles:
         return base
 
     def names(self, family: str, name: str | None) -> Iterator[Any]:
-        """Yield a style and those above it."""
+        """Yield a style and its parents."""
         for _ in range(_MOST_PARENTS):
             style = self._styles.get((family, name or ""))
             if style is None:
@@ -140,7 +140,7 @@ class _Styles:
         )
 
     def shades(self, family: str, name: str | None) -> bool:
-        """Say whether a style gives a background."""
+        """Say whether a style sets a background."""
         return any(_is_shaded(part) for style in self.names(family, name) for part in style)
 
 
@@ -148,14 +148,14 @@ _SVG_FAMILY = f"{{{_NAMESPACE}:svg-compatible:1.0}}font-family"
 
 
 def _is_shaded(properties: Any) -> bool:
-    """Say whether a part of a style gives a background that is not white, or one that may be any."""
+    """Say whether a part of a style sets a background that is not white, or may not be white."""
     fill = properties.get(f"{_DRAW}fill")
     color = (properties.get(f"{_FO}background-color") or "transparent").lower()
     return color not in ("transparent", "#ffffff") or fill not in (None, "none")
 
 
 def _place(position: str) -> str:
-    """Return sup or sub for letters off their line; their place is a word, or a share of the line's height."""
+    """Return sup or sub for raised or lowered letters; the position is a word, or a share of the line's height."""
     words = position.split()
     first = words[0] if words else ""
     if first in ("super", "sub"):
@@ -168,7 +168,7 @@ def _place(position: str) -> str:
 
 _MOST_REPEATED = 100
 _MOST_REPEATED_TEXT = 100_000
-"""Characters that the repeated cells of a file may add; a cell that holds a table is not repeated."""
+"""Most characters that repeated cells of a file may add; a cell with a table is not repeated."""
 _MOST_COLUMNS = 1000
 _INLINE_SKIPPED = frozenset(f"{_TEXT}{name}" for name in ("ruby-text", "tracked-changes", "label"))
 _MATH = "{http://www.w3.org/1998/Math/MathML}"
@@ -176,7 +176,7 @@ _MATH = "{http://www.w3.org/1998/Math/MathML}"
 
 @dataclass
 class _Paragraph:
-    """The paragraph that is being written: the letters so far, and what goes below it."""
+    """The paragraph that is being written: the letters so far, and the content to add below it."""
 
     letters: int = 0
     strong: int = 0
@@ -185,7 +185,7 @@ class _Paragraph:
 
 
 class _Writer:
-    """The walk over the content of a document, and the page that is written. XML is nested at most 256 deep."""
+    """The walk over the content of a document, and the resulting page. XML is nested at most 256 levels deep."""
 
     def __init__(self, package: zipfile.ZipFile, path: Path, styles: _Styles, content: HiddenContent) -> None:
         self.package, self.path, self.styles, self.content = package, path, styles, content
@@ -199,7 +199,7 @@ class _Writer:
         self.texts = EndTexts()
 
     def finish(self, page: Any) -> None:
-        """Write the texts into the page and the notes, and name their headings."""
+        """Write the texts into the page and the notes, and name the element of each heading."""
         self.texts.write()
         for part in (page, *(note for _, note in self.notes)):
             name_headings(part)
@@ -267,7 +267,7 @@ class _Writer:
         return bool(look.white) and not look.shaded and not self.shaded
 
     def _level(self, element: Any, style: str | None) -> int:
-        """Return the level of a heading, by its own element or by the name of its style; 0 for a paragraph."""
+        """Return the level of a heading, by its element or the name of its style, or 0 for a paragraph."""
         if element.tag == f"{_TEXT}h":
             return min(max(whole(element.get(f"{_TEXT}outline-level"), 1), 1), 6)
         for found in self.styles.names("paragraph", style):
@@ -360,7 +360,7 @@ class _Writer:
     # ------------------------------------------------------------ drawings
 
     def _add_drawn(self, element: Any, out: Any, hidden: bool) -> None:
-        """Add what is drawn: text boxes below the paragraph, formulas in it."""
+        """Add drawn objects: text boxes below the paragraph, formulas within it."""
         within: set[Any] = set()
         for part in element.iter(f"{_DRAW}*"):
             is_box = any(child.tag in _WORDS for child in part)
@@ -384,7 +384,7 @@ class _Writer:
             self._boxes(boxes, out, hidden)
 
     def _boxes(self, boxes: list[Any], out: Any, hidden: bool) -> None:
-        """Write text boxes. They may have backgrounds of any kind, so white letters count as seen."""
+        """Write text boxes. They may have any background, so white letters count as visible."""
         before, self.shaded = self.shaded, True
         for box in boxes:
             self.blocks(box, out, hidden)
@@ -427,7 +427,7 @@ class _Writer:
                     self.blocks([part], own, hidden)
 
     def _label(self, style: str | None, level: int, kind: Any) -> str:
-        """Return the number of a list's item as the document shows it, such as `2.1.`."""
+        """Return the number of a list item in its displayed form, such as `2.1.`."""
         shown = min(max(whole(kind.get(f"{_TEXT}display-levels"), 1), 1), level)
         numbers = [str(self.counts.get(f"{style} {at}", 1)) for at in range(level - shown + 1, level + 1)]
         prefix, suffix = kind.get(f"{_STYLE}num-prefix") or "", kind.get(f"{_STYLE}num-suffix") or ""
@@ -455,7 +455,7 @@ class _Writer:
             self.content.take("columns", len(gone & set(range(count))))
 
     def _cells(self, row: Any, out: Any, tag: str, gone: set[int], hidden: bool) -> int:
-        """Write the cells of a row. Return how many columns it has."""
+        """Write the cells of a row. Return the number of its columns."""
         column = 0
         before = self.shaded
         in_row = before or self.styles.shades("table-row", row.get(f"{_TABLE}style-name"))
@@ -498,11 +498,11 @@ class _Writer:
 
 _BLOCKS = frozenset(("td", "th", "li", "div"))
 _WORDS = frozenset((f"{_TEXT}p", f"{_TEXT}h", f"{_TEXT}list", f"{_TABLE}table"))
-"""Elements that make what holds them a box of text."""
+"""Elements that make their container a text box."""
 
 
 def _rows(table: Any, is_header: bool = False) -> Iterator[tuple[Any, bool]]:
-    """Yield the rows of a table, and whether each is of its header."""
+    """Yield the rows of a table, and whether each is a header row."""
     for part in table:
         if part.tag == f"{_TABLE}table-row":
             yield part, is_header
@@ -511,7 +511,7 @@ def _rows(table: Any, is_header: bool = False) -> Iterator[tuple[Any, bool]]:
 
 
 def _field_text(mark: Any) -> str:
-    """Return what a form field of Word is set to: a choice, or a check mark."""
+    """Return the value of a Word form field: a choice, or a check mark."""
     values: dict[str, list[str]] = {}
     for parameter in mark.iter(f"{_FIELD}param"):
         values.setdefault(parameter.get(f"{_FIELD}name") or "", []).append(parameter.get(f"{_FIELD}value") or "")
@@ -558,7 +558,7 @@ def _formula(root: Any) -> Any:
 
 
 def parse(path: Path, hidden: bool = False) -> ParsedFile:
-    """Read an ODT file; also its hidden parts with `hidden`. Raise DocumentError: `corrupt`, `encrypted`,
+    """Read an ODT file; with `hidden`, include its hidden parts. Raise DocumentError: `corrupt`, `encrypted`,
     `limit_exceeded`."""
     properties, told = properties_of(path)
     content = HiddenContent(hidden)
@@ -567,7 +567,10 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
         root, styles = xml_part(package, "content.xml", path), xml_part(package, "styles.xml", path)
         text = root.find(f"{_OFFICE}body/{_OFFICE}text") if root is not None else None
         if text is None:
-            raise DocumentError(f"{path.name}: not an OpenDocument text: it has no content", "corrupt")
+            raise DocumentError(
+                f"{path.name}: the file is not an OpenDocument text: it has no content; open it and save it again",
+                "corrupt",
+            )
         writer = _Writer(package, path, _Styles(styles, root), content)
         page = _page()
         writer.blocks(text, page)
@@ -585,7 +588,7 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
 
 
 def _running(styles: Any) -> list[tuple[str, str]]:
-    """Return the running heads and feet, each once."""
+    """Return the running headers and footers, each once."""
     found = []
     for kind in ("header", "footer"):
         for edge in styles.iter(f"{_STYLE}{kind}") if styles is not None else ():

@@ -1,7 +1,7 @@
-"""The safe opening of Office files: ZIP packages, and compound files of before 2007 or with a password.
+"""The safe opening of Office files: ZIP packages, and compound files from before 2007 or with a password.
 
-Size limits hold before anything is unpacked, and XML is read without entities. Only the directory of a compound file
-is read.
+Size limits are checked before anything is unpacked, and XML is read without entities. Only the directory of a compound
+file is read.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from resources.parsers.untrusted import list_names
 
 
 _DIRECTORY = 1 << 14
-"""Bytes of a directory that are read: 128 parts."""
+"""Most bytes of a directory that are read: 128 parts."""
 _SMALL = 4096
-"""Bytes below which a part is packed together with others elsewhere."""
+"""Bytes below which a part is stored together with others elsewhere in the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class PackagePart:
-    """A part of a compound file. `at` is the byte at which it begins; None if the directory does not say."""
+    """A part of a compound file. `at` is its first byte, or None if the directory does not say."""
 
     name: str
     at: int | None
 
 
 def parts_of(path: Path) -> dict[str, PackagePart]:
-    """Return the first parts of a compound file by name; none if it is damaged."""
+    """Return the first parts of a compound file by name; return {} if it is damaged."""
     with open(path, "rb") as stream:
         head = stream.read(512)
         if len(head) < 512:
@@ -62,11 +62,12 @@ def _part(entry: bytes, shift: int) -> PackagePart:
 
 
 _ESCAPED = re.compile(r"_x(00[01][0-9A-F]|005F)_", re.IGNORECASE)
-"""Control characters and the underscore. Other characters so written are more often words, such as names in code."""
+"""Escapes of control characters and of the underscore. Other escape-like texts are usually words, such as names in
+code."""
 
 
 def unescape(text: str) -> str:
-    """Return a text of OOXML with its escaped control characters: `_x000D_` is the end of a line."""
+    """Return a text of OOXML with its escaped control characters decoded: `_x000D_` is a line end."""
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)).replace("\r", "\n"), text) if "_x" in text else text
 
 
@@ -74,9 +75,9 @@ def unescape(text: str) -> str:
 
 
 MOST_BYTES = 1 << 30
-"""Bytes of all parts, unpacked."""
+"""Most bytes of all parts, unpacked."""
 MOST_RATIO = 200
-"""Unpacked bytes for each packed byte; a higher ratio marks a decompression bomb."""
+"""Most unpacked bytes for each packed byte; a higher ratio indicates a decompression bomb."""
 UNSUSPECTED_BYTES = 50 << 20
 """Unpacked bytes up to which the ratio is not checked."""
 MOST_PARTS = 20_000
@@ -139,9 +140,10 @@ def xml_parser() -> Any:
 
 
 def xml_part(package: zipfile.ZipFile, name: str, path: Path) -> Any:
-    """Return the root of one part; None if the package has no such part. Strict OOXML is read as transitional.
+    """Return the root of one part, or None if the package does not have it.
 
-    Raise DocumentError: `corrupt`, `limit_exceeded` (entities, depth)."""
+    Strict OOXML is converted to transitional. Raise DocumentError: `corrupt`, `limit_exceeded` (entities, depth).
+    """
     try:
         data = package.read(name)
     except KeyError:
@@ -150,7 +152,7 @@ def xml_part(package: zipfile.ZipFile, name: str, path: Path) -> Any:
 
 
 def xml_root(data: bytes, name: str, path: Path) -> Any:
-    """Return the root of a part's bytes. Raise DocumentError as `xml_part`."""
+    """Return the root of a part's bytes. Raises the errors of `xml_part`."""
     from lxml import etree
 
     _refuse_entities(data[:65536], name, path)
@@ -165,16 +167,17 @@ def xml_root(data: bytes, name: str, path: Path) -> Any:
 
 def _refuse_entities(head: bytes, name: str, path: Path) -> None:
     """Raise DocumentError `limit_exceeded` if the head of a part declares entities. A DOCTYPE that only names a public
-    one, as books and formulas have it, is not read."""
+    identifier, as in books and formulas, is ignored."""
     if _SUBSET.search(head[:4096]) or b"<!ENTITY" in head:
         raise DocumentError(f"{path.name}: {name} declares entities, which no document needs", "limit_exceeded")
 
 
 def stream_elements(package: zipfile.ZipFile, name: str, tag: str, path: Path) -> Iterator[Any]:
-    """Yield the elements of one part that have a local name, in any namespace. Each is emptied when the next is asked
-    for. Yield nothing if the package has no such part.
+    """Yield the elements of one part that have a local name, in any namespace. Each is emptied when the next is
+    requested. Yield nothing if the package does not have the part.
 
-    Raise DocumentError: `corrupt`, `limit_exceeded` (entities)."""
+    Raise DocumentError: `corrupt`, `limit_exceeded` (entities).
+    """
     from lxml import etree
 
     if name not in package.NameToInfo:
@@ -209,7 +212,7 @@ def _transitional(data: bytes) -> bytes:
 
 
 def relations(package: zipfile.ZipFile, part: str, path: Path) -> dict[str, tuple[str, str]]:
-    """Return relation id -> (last word of its type, name of the part it points to), for parts inside the package."""
+    """Return relation id -> (last word of its type, name of its target), for targets inside the package."""
     folder = PurePosixPath(part).parent
     return {
         key: (kind, target.lstrip("/") if target.startswith("/") else _resolve(folder, target))
@@ -233,7 +236,7 @@ def _relations(package: zipfile.ZipFile, part: str, path: Path) -> Iterator[tupl
 
 
 def content_types(package: zipfile.ZipFile, path: Path) -> dict[str, str]:
-    """Return the content types of parts, in small letters and without parameters, by `/NAME` and `.ENDING`."""
+    """Return the content types of parts, in lower case and without parameters, by `/NAME` and `.ENDING`."""
     root = xml_part(package, "[Content_Types].xml", path)
     found: dict[str, str] = {}
     for element in root if root is not None else ():
@@ -243,7 +246,7 @@ def content_types(package: zipfile.ZipFile, path: Path) -> dict[str, str]:
 
 
 def unread(related: Iterable[tuple[str, str]]) -> list[str]:
-    """Return a warning that names the files embedded in a part, by its relations: they are documents of their own."""
+    """Return a warning with the names of the files embedded in a part, which are separate documents."""
     names = list(dict.fromkeys(name for kind, name in related if kind in ("oleObject", "package")))
     return [f"embedded files were not read: {list_names(names)}"] if names else []
 
@@ -273,11 +276,11 @@ def core_properties(package: zipfile.ZipFile, path: Path) -> dict[str, str]:
 
 
 _OF_FONTS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
-"""Ciphers in an EPUB that encrypt only fonts, so that the text can be read."""
+"""Ciphers in an EPUB that encrypt only fonts, so the text is readable."""
 
 
 def require_open(package: zipfile.ZipFile, path: Path) -> None:
-    """Raise DocumentError `encrypted` for a text with a password, or a book sold with DRM."""
+    """Raise DocumentError `encrypted` for a text with a password, or a book with DRM."""
     names = package.NameToInfo
     if "META-INF/manifest.xml" in names and b":encryption-data" in package.read("META-INF/manifest.xml"):
         raise DocumentError(f"{path.name}: the file has a password: save a copy without one", "encrypted")

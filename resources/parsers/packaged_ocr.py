@@ -1,8 +1,8 @@
 """The program that reads a picture with RapidOCR, whose models come in its package, and writes it as hOCR.
 
-It stands alone: a confined process runs it by its file, with the picture as its argument. It reads Latin, Chinese and
-Japanese letters. Its model leaves letters of other scripts out, so a line that has far fewer letters than its length
-holds was not read: it is counted (`x_unread`, in letters), and its text is not taken.
+It imports no other module of pincite: a confined process runs it by its file, with the picture as its argument. It
+reads Latin, Chinese and Japanese letters. Its model omits letters of other scripts, so a line with far fewer letters
+than its length allows was not read: it is counted (`x_unread`, in letters), and its text is dropped.
 
 Model: PP-OCRv6, by the package `rapidocr` (Apache-2.0).
 """
@@ -18,15 +18,15 @@ from typing import Any
 LETTERS_IN_A_SQUARE = 2.0
 """Letters in a piece of a line that is as long as high; a wide letter (Chinese, Japanese) counts as two."""
 LEAST_FOUND = 0.5
-"""Share of the letters that a line must hold at least. Read lines have 0.8 or more, lines of other scripts up to
-0.6."""
+"""Least share of the expected letters that a line must have. Readable lines have 0.8 or more, lines of other scripts up
+to 0.6."""
 LEAST_SURE = 0.88
-"""Confidence of a line that was read. Lines of letters that the model knows have 0.95 and more, also blurred ones;
-lines of other scripts up to 0.87."""
+"""Least confidence of a line that counts as read. Lines in known scripts have 0.95 or more, even if blurred; lines of
+other scripts up to 0.87."""
 SHORTEST = 3.0
-"""Length of a line by its height, below which letters are not counted: labels and page numbers."""
+"""Length of a line, in heights, below which letters are not counted: labels and page numbers."""
 TURNED = 1.5
-"""Height of a line by its length, from which on it is set sideways."""
+"""Height of a line, in lengths, from which it is set sideways."""
 
 
 def engine() -> Any:
@@ -54,7 +54,7 @@ def line_of(corners: Any, text: str, sure: float) -> str:
 
 
 def _words(text: str, box: list[float], sure: float, sideways: bool) -> list[str]:
-    """Return the words of a line as hOCR, at the places that their share of its letters gives them."""
+    """Return the words of a line as hOCR, at positions in proportion to their letters."""
     found, at, total = [], 0, max(1, len(text))
     for word in text.split():
         start = text.index(word, at)

@@ -1,6 +1,6 @@
-"""The reader of RTF, RST and Org: pandoc writes them as HTML, which our own reader reads.
+"""The reader of RTF, RST and Org: pandoc converts them to HTML for pincite's HTML reader.
 
-RTF is written anew for it first (resources/parsers/rtf.py).
+RTF is first rewritten for pandoc (resources/parsers/rtf.py).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST_WARNINGS = 10
 
 
 def parse(path: Path, hidden: bool = False) -> ParsedFile:
-    """Read a file; also its hidden passages with `hidden`. Raise DocumentError: `unsupported` if pandoc is missing,
+    """Read a file; with `hidden`, include its hidden passages. Raise DocumentError: `unsupported` if pandoc is missing,
     `corrupt`."""
     ending = path.suffix.lower()
     content = HiddenContent(hidden)

@@ -1,6 +1,6 @@
 """Picture files (PNG, JPEG, TIFF) as documents: each picture in the file is a page, read like a scanned page of a PDF.
 
-The file is made a PDF, so that everything that reads, draws or describes pages works on it too.
+The file is converted to a PDF, so that all code for pages works on it too.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 ORIGIN = "picture"
 _PLAIN, _NO_OCR = PageGuard(), OcrSettings(mode="off")
 MOST_PIXELS = 200_000_000
-"""Pixels of one picture: a page of A2 at 600 dots an inch has 139 million."""
+"""Most pixels of one picture: a page of A2 at 600 dots an inch has 139 million."""
 MOST_PAGES = 2000
-"""Pictures in one file (TIFF)."""
+"""Most pictures in one file (TIFF)."""
 _DOTS_PER_INCH = (50.0, 2400.0)
-"""The least and the most dots an inch that are believed."""
+"""Lowest and highest dots an inch that are accepted from a file."""
 _QUALITY = 95
-"""Quality of the JPEG that a grey or coloured picture becomes."""
+"""JPEG quality for grey and colour pictures."""
 _LONGEST_INCHES = 11.7
-"""Length of a page whose file does not say its dots an inch: A4, unless that gives few dots."""
+"""Length in inches of a page whose file has no dots an inch: A4, unless that gives too few dots."""
 _FEW_DOTS = 96.0
 
 
@@ -58,7 +58,9 @@ def as_pdf(path: Path) -> bytes:
             # The further frames of other formats are previews, or an animation.
             count = getattr(opened, "n_frames", 1) if opened.format == "TIFF" else 1
             if count > MOST_PAGES:
-                raise DocumentError(f"{path.name}: it holds more than {MOST_PAGES:,} pictures", "limit_exceeded")
+                raise DocumentError(
+                    f"{path.name}: the file has more than {MOST_PAGES:,} pictures: divide it", "limit_exceeded"
+                )
             whole = pypdfium2.PdfDocument.new()
             for number in range(count):
                 opened.seek(number)
@@ -71,7 +73,7 @@ def as_pdf(path: Path) -> bytes:
             whole.close()
     except UnidentifiedImageError:
         raise DocumentError(
-            f"{path.name}: it is no PNG, JPEG or TIFF that can be read: save it again", "corrupt"
+            f"{path.name}: the file cannot be read as PNG, JPEG or TIFF: save it again", "corrupt"
         ) from None
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise DocumentError(f"{path.name}: the picture is too large ({error})", "limit_exceeded") from None
@@ -89,7 +91,7 @@ def _page(frame: Image) -> bytes:
 
 
 def _upright(frame: Image) -> Image:
-    """Return a picture as it is seen: upright, on white, without an alpha channel, with at most 256 greys."""
+    """Return a picture in its visible form: upright, on white, without an alpha channel, with at most 256 greys."""
     import numpy as np
     from PIL import Image, ImageOps
 
@@ -108,7 +110,7 @@ def _upright(frame: Image) -> Image:
 
 
 def _dots(frame: Any) -> float:
-    """Return a picture's dots an inch: as the file says, or so that the picture is as long as A4."""
+    """Return a picture's dots an inch: from the file, or so that the picture is as long as A4."""
     said = frame.info.get("dpi")
     least, most = _DOTS_PER_INCH
     try:

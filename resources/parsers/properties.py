@@ -1,7 +1,7 @@
 """The properties that a file states of itself: title, author, dates, language.
 
-Formats whose readers go through another format or program lose these, so they are read here, within the limits that
-hold for packages of Office files.
+Readers that convert a file to another format lose these, so they are read here, with the limits for packages of Office
+files.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from resources.parsers.text.email import said_of
 Properties = dict[str, str]
 
 _HEAD = 1 << 16
-"""Bytes from a text's start that are searched for its keywords."""
+"""Bytes from the start of a text that are searched for its keywords."""
 _ORG = re.compile(r"[ \t]*+#\+(\w++):[ \t]*+(.*+)", re.IGNORECASE)
 _ORG_NAMES = {
     "title": "title",
@@ -58,11 +58,11 @@ _ODT_NAMES = {
     f"{_META}keyword": "keywords",
 }
 _MANY = frozenset({"author", "keywords"})
-"""Properties of which a file may name several; they are joined by commas."""
+"""Properties that may occur several times; they are joined by commas."""
 
 
 def properties_of(path: Path) -> tuple[Properties, tuple[str, ...]]:
-    """Return properties by the keys of ParsedFile.properties, and a warning if they cannot be read."""
+    """Return properties with the keys of ParsedFile.properties, and a warning if they cannot be read."""
     read = _READERS.get(path.suffix.lower())
     if read is None:
         return {}, ()
@@ -115,7 +115,7 @@ def _local(element: Any) -> str:
 
 
 def _org(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield the keywords of an Org file. Titles on several lines are one title."""
+    """Yield the keywords of an Org file. A title on several lines is one title."""
     titles = []
     for found in map(_ORG.fullmatch, _lines(path)):
         name = _ORG_NAMES.get(found[1].lower()) if found else None
@@ -127,7 +127,7 @@ def _org(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _rst(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield the fields with a known name in the head of an RST file."""
+    """Yield the fields with a known name at the start of an RST file."""
     for line in _lines(path):
         found = _RST.fullmatch(line)
         if found and (name := _RST_NAMES.get(found[1].lower())):

@@ -46,13 +46,13 @@ from pipelines.records import ParsedFile
 from resources.parsers.package import parts_of
 
 Parse = Callable[..., ParsedFile]
-"""A parser's `parse(path)`, with the further options that the parser names."""
+"""The function `parse(path)` of a parser, with further options named by its parameters."""
 
 ELEMENTS = "application/vnd.pincite.elements+json"
 ELEMENTS_SUFFIX = ".elements.json"
 MEDIA_TYPES = {**{ending: found.media_type for ending, found in OF_ENDING.items()}, ELEMENTS_SUFFIX: ELEMENTS}
 OF_TEXT = frozenset({HTML, MARKDOWN, PLAIN, "text/csv", "text/tab-separated-values"})
-"""Media types read by Python alone, as a whole, in a time that follows from their length."""
+"""Media types that are read entirely in Python, in time proportional to their length."""
 _OWN = {
     PDF: "pdf.reader",
     DOCX: "office.docx",
@@ -96,19 +96,20 @@ PDF_HEADER_WITHIN = 1024
 
 @dataclass(frozen=True, slots=True)
 class PageGuard:
-    """The guard of pages that may kill or hang their parser.
+    """The protection from pages that may kill or hang their parser.
 
     `report` is called with a page's number before that page is read if it may take long: a scan, or any page if
     `without` is given. `without` is given for a file whose parser died or hung: the file is read page by page without
-    the pages that caused it, and 0 is reported when all pages are read."""
+    the pages that caused it, and 0 is reported when all pages are read.
+    """
 
     report: Callable[[int], None] = lambda number: None
     without: Collection[int] | None = None
 
 
 def media_type_of(path: Path, readers: Mapping[str, str] | None = None) -> str | None:
-    """Return the media type by the file's name, without opening the file; None if no parser reads it. `readers` are
-    the readers that the settings choose for endings of names."""
+    """Return the media type by the file's name, without opening the file, or None if no parser reads it. `readers` are
+    the readers that the settings choose for file endings."""
     name = path.name.lower()
     if name.endswith(ELEMENTS_SUFFIX):
         return ELEMENTS
@@ -123,7 +124,7 @@ def map_beside(path: Path) -> Path:
 
 
 def files_of(path: Path, media_type: str) -> tuple[Path, ...]:
-    """Return the files that make a document, the one to parse first: a map, then the file that it describes."""
+    """Return the files of a document; the first one is parsed: a map, then the file that it describes."""
     mapped = media_type == ELEMENTS and media_type_of(path) != ELEMENTS
     return (map_beside(path), path) if mapped else (path,)
 
@@ -168,10 +169,11 @@ def _found_type(head: bytes) -> str | None:
 
 
 def check_content(path: Path, media_type: str) -> None:
-    """Compare the first bytes with the type the name promises.
+    """Compare the first bytes with the type of the file's name.
 
-    Raises DocumentError: `empty`, `encrypted` (an Office file with a password), `corrupt` (another
-    kind of file), `unreadable`."""
+    Raises DocumentError: `empty`, `encrypted` (an Office file with a password), `corrupt` (another kind of file),
+    `unreadable`.
+    """
     with open(path, "rb") as stream:
         head = stream.read(PDF_HEADER_WITHIN)
     if not head:
@@ -187,11 +189,11 @@ def check_content(path: Path, media_type: str) -> None:
 
 
 def _not_zipped(path: Path) -> DocumentError:
-    """Return the error for an Office file in the container format used before 2007; a file with a password is packed
-    in one."""
+    """Return the error for an Office file in the container format from before 2007, which is also used for files with a
+    password."""
     names = parts_of(path).keys()
     if {"EncryptionInfo", "EncryptedPackage"} & names:
-        return DocumentError(f"{path.name}: an Office file with a password: save a copy without one", "encrypted")
+        return DocumentError(f"{path.name}: the Office file has a password: save a copy without one", "encrypted")
     told = "an Office file in the format before 2007" if _OLD & names else "an old Office file, and damaged"
     return DocumentError(f"{path.name}: the content is {told}: save it anew, as {path.suffix}", "corrupt")
 
@@ -203,8 +205,8 @@ def _not_what_it_says(path: Path, head: bytes) -> str:
 
 
 def parse_file(path: Path, media_type: str, **options: Any) -> ParsedFile:
-    """Check and parse one file. A parser is given the options that it names as parameters, such as
-    `ocr` (an OcrSettings). With `barcodes`, codes in pictures are read too. Raises DocumentError."""
+    """Check and parse one file. A parser gets the options that are among its parameters, such as `ocr` (an
+    OcrSettings). With `barcodes`, codes in pictures are read too. Raises DocumentError."""
     parse = parser_of(media_type)
     check_content(path, media_type)
     wanted = inspect.signature(parse).parameters
@@ -216,7 +218,7 @@ def parse_file(path: Path, media_type: str, **options: Any) -> ParsedFile:
 
 
 def pages_of_picture(path: Path) -> bytes | None:
-    """Return a picture file as a PDF, to draw its pages; None for other files. Raise DocumentError."""
+    """Return a picture file as a PDF, to draw its pages, or None for other files. Raise DocumentError."""
     if media_type_of(path) not in PICTURES:
         return None
     made: bytes = _module("picture").as_pdf(path)

@@ -1,8 +1,8 @@
-"""RTF as pandoc reads it rightly: text of every code page as Unicode, hidden and deleted passages taken out.
+"""The rewriting of RTF for pandoc: text of every code page as Unicode, without hidden and deleted passages.
 
-Pandoc knows one code page, drops comments and the size of letters, and shows text marked as deleted. So the tokens of a
-file are walked once and written again: bytes are decoded by the code page of their font, comments become notes, and
-each paragraph ends with a mark that says how it looks. Pictures and embedded files are left out.
+Pandoc supports one code page, drops comments and the size of letters, and shows text marked as deleted. So the tokens
+of a file are read once and written again: bytes are decoded by the code page of their font, comments become notes, and
+each paragraph ends with a mark of its style. Pictures and embedded files are left out.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _OF_PAGE = {
     20127: "cp1252", 50220: "cp932", 51932: "euc_jp", 51949: "euc_kr", 54936: "gb18030", 65001: "utf-8",
     **{28590 + part: f"iso8859_{part}" for part in (1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 15)},
 }  # fmt: skip
-"""Encodings by the number of a code page that Python names otherwise."""
+"""Encodings by code page number, where Python has another name."""
 _ANSI, _SYMBOL = 0, 2
 """Character sets of Western European text and of symbols."""
 _THREE_HIGH = re.compile(rb"[\x80-\xff]{3}")
@@ -65,7 +65,7 @@ class _Font:
 
 
 _FAR = "\ufdd2"
-"""Mark around the number of a character that numeric escapes of pandoc do not reach."""
+"""Mark around the number of a character that pandoc's numeric escapes cannot express."""
 _FAR_CHARACTER = re.compile(f"{_FAR}([0-9A-F]{{5,6}}){_FAR}")
 _SKIPPED = frozenset(
     b"pict objdata themedata colorschememapping datastore latentstyles xmlnstbl fontemb nonshppict generator".split()
@@ -73,7 +73,7 @@ _SKIPPED = frozenset(
 _COPIED = frozenset(
     b"stylesheet info colortbl listtable listoverridetable header footer headerl headerr headerf".split()
 ) | (frozenset(b"footerl footerr footerf revtbl rsidtbl fldinst".split()))
-"""Groups that are no text: they are copied, without their bytes of other code pages."""
+"""Groups without text: they are copied, except bytes of other code pages."""
 _SIGNS = {
     b"tab": "\t", b"line": "\n", b"bullet": "•", b"endash": "–", b"emdash": "—", b"lquote": "‘", b"rquote": "’",
     b"ldblquote": "“", b"rdblquote": "”", b"emspace": "\u2003", b"enspace": "\u2002", b"qmspace": "\u2005",
@@ -82,7 +82,7 @@ _SIGNS = {
 _SYMBOLS = {b"~": "\xa0", b"_": "\u2011", b"-": ""}
 _ESCAPED = frozenset((b"\\", b"{", b"}"))
 _TEXT_IN_STARRED = frozenset(b"annotation shpinst ud nesttableprops".split())
-"""Groups that programs which do not know them shall skip, and that have text all the same."""
+"""Groups that programs may skip but that contain text."""
 _FORM_NUMBERS = frozenset(b"fftype ffres ffdefres".split())
 _DROP_DOWN, _CHECK_BOX, _UNSET = 2, 1, 25
 _PARAGRAPH = frozenset(b"par sect page".split())
@@ -92,7 +92,8 @@ _UNDERLINES = frozenset(b"ul uld uldb ulw ulth uldash".split())
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """The state inside a group: its kind (text, label, choice, fonts, copied, skipped), and the look of its letters."""
+    """The state inside a group: its kind (text, label, choice, fonts, copied, skipped), and the style of its
+    letters."""
 
     kind: str = "text"
     font: int = -1
@@ -106,7 +107,8 @@ class _State:
 
 @dataclass
 class _Paragraph:
-    """The letters of a paragraph so far: all, those that stand out, and the least size in half points."""
+    """The letters of a paragraph so far: all letters, the bold or underlined ones, and the least size in half
+    points."""
 
     letters: int = 0
     strong: int = 0
@@ -242,7 +244,7 @@ class _Writer:
             self.form = {}
 
     def _field_text(self) -> str:
-        """Return what a form field is set to, which only programs that know forms show: a choice, or a check mark."""
+        """Return the value of a form field, which only programs with forms show: a choice, or a check mark."""
         kind, result = self.form.get(b"fftype"), self.form.get(b"ffres", _UNSET)
         result = self.form.get(b"ffdefres", 0) if result == _UNSET else result
         if kind == _DROP_DOWN and 0 <= result < len(self.choices):
@@ -250,7 +252,7 @@ class _Writer:
         return ("☒" if result else "☐") if kind == _CHECK_BOX else ""
 
     def _changes(self, word: bytes, number: int | None, on: bool) -> bool:
-        """Change the look of the letters that follow. Return whether the word must not be written."""
+        """Change the style of the following letters. Return whether the word must not be written."""
         state = self.state
         if word == b"v":
             self.state = replace(state, hidden=on)
@@ -306,7 +308,7 @@ class _Writer:
                 self.waiting += shown
 
     def _unit(self, unit: int) -> None:
-        """Add a code unit of UTF-16, whose older form follows it."""
+        """Add a UTF-16 code unit, which a fallback in an older encoding follows."""
         self._write_bytes()
         self.units.append(unit)
         self.skipped = self.state.fallback
@@ -342,7 +344,7 @@ class _Writer:
 
     def _encoding(self, font: _Font | None, data: bytes) -> str:
         """Return the encoding of bytes in a font. Some programs name the Western set for every font; then three such
-        bytes in a row, or no other letters, are of the file's own code page."""
+        bytes in a row, or text without other letters, are in the file's own code page."""
         if font is not None and font.page:
             return font.page
         if font is None or font.charset in (None, 1):
@@ -370,7 +372,7 @@ class _Writer:
         self._put(text)
 
     def _is_shown(self, text: str) -> bool:
-        """Say whether text is written. A passage that is hidden or deleted is counted where it begins."""
+        """Say whether text is visible. A hidden or deleted passage is counted at its start."""
         what = DELETED if self.state.deleted else "passages" if self.state.hidden else ""
         if not text.strip():
             return not what or self.content.read
@@ -408,14 +410,14 @@ def _name(font: _Font) -> str:
 
 
 def readable(data: bytes, content: HiddenContent) -> bytes:
-    """Return an RTF file whose text is in ASCII and numeric escapes, with marks of its paragraphs' looks."""
+    """Return an RTF file whose text is ASCII and numeric escapes, with marks of its paragraphs' styles."""
     writer = _Writer(content)
     writer.walk(data)
     return b"".join(writer.written)
 
 
 def with_far_characters(page: str) -> str:
-    """Return what pandoc made of a readable file, with the characters that it cannot read by number."""
+    """Return pandoc's output for a rewritten file, with the characters that pandoc cannot express restored."""
     return _FAR_CHARACTER.sub(lambda found: chr(min(int(found[1], 16), 0x10FFFF)), page)
 
 
@@ -425,7 +427,7 @@ def with_far_characters(page: str) -> str:
 
 
 _RTF_HEAD = 4 << 20
-"""Bytes from the start in which the group must begin; fonts, colours and styles come before it."""
+"""Bytes from the start of a file in which the `info` group must begin; fonts, colours and styles come before it."""
 _LONGEST = 1 << 16
 """Most bytes of the group that are read."""
 _CODE_PAGE = re.compile(rb"\\ansicpg(\d{1,5})")
@@ -452,7 +454,7 @@ class _Group:
 
 
 def info_of(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield names and values, in the file's order."""
+    """Yield the names and values of a file's `info` group, in the file's order."""
     with open(path, "rb") as stream:
         head = stream.read(_RTF_HEAD)
     start = head.find(rb"{\info")

@@ -1,4 +1,4 @@
-"""The link from a text to its file: the decoding of the file, and the offsets of a run's words in the decoded source.
+"""The decoding of a text file, and the offsets of a run's words in the decoded source.
 
 Offsets count characters of the decoded source: all of the file's characters except a byte order mark, with line ends
 unchanged.
@@ -40,15 +40,16 @@ _MARKS = (
 BINARY_SHARE = 0.03
 _SAMPLE = 1 << 16
 _VALID = 3
-"""Characters of UTF-8 for each invalid byte, by which a text is UTF-8 without being judged."""
+"""Number of valid UTF-8 characters for each invalid byte from which a text counts as UTF-8 without further checks."""
 
 
 def decode(data: bytes, name: str, declared: str | None = None) -> tuple[str, tuple[str, ...]]:
-    """Return the text of a file and warnings. The encoding is given by the byte order mark, or is UTF-8, UTF-16 without
-    a mark, the one that the file declares by a label, or else the likeliest one. Invalid bytes become U+FFFD with a
-    warning.
+    """Return the text of a file and warnings. The encoding is given by the byte order mark, or is UTF-8, or UTF-16
+    without a mark, or the declared one, or else the most probable one.
 
-    Raises DocumentError `corrupt` if the file is not text, or reads like no language in any encoding."""
+    Invalid bytes become U+FFFD with a warning. Raises DocumentError `corrupt` if the file is not text, or does not look
+    like a language in any encoding.
+    """
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return _undo_double_encoding(data[len(mark) :].decode(encoding, "replace"))
@@ -74,7 +75,7 @@ def decode(data: bytes, name: str, declared: str | None = None) -> tuple[str, tu
 
 
 def _undo_double_encoding(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return a text as it was meant before a program encoded it twice, and a warning if one did."""
+    """Return the original of a text that a program encoded twice, and a warning; return other texts unchanged."""
     once = None if text.isascii() else encoded_once(text)
     told = "the text was encoded in UTF-8 twice; it was read as it was before"
     return (text, ()) if once is None else (once, (told,))
@@ -107,7 +108,8 @@ def _replacement_warning(count: int) -> str:
 def decode_plainly(data: bytes) -> str:
     """Return the text of a file by its byte order mark, as UTF-16 without a mark, or else as UTF-8.
 
-    No encoding is guessed and no file refused: names of keys are the same in every older encoding."""
+    No encoding is guessed and no file is refused, since names of keys are the same in every older encoding.
+    """
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return data[len(mark) :].decode(encoding, "replace")
@@ -115,9 +117,9 @@ def decode_plainly(data: bytes) -> str:
 
 
 def _unmarked_utf16(sample: bytes) -> str | None:
-    """Return the UTF-16 encoding in which every other byte is the same small number: 0 for Latin, 3 to 6 for other
-    scripts such as Cyrillic; or in which line ends and digits have NUL bytes and the rest reads like a language. Return
-    None if it is neither."""
+    """Return the UTF-16 encoding of text without a byte order mark, or None. Every other byte is then the same small
+    number (0 for Latin, 3 to 6 for other scripts such as Cyrillic), or line ends and digits have NUL bytes and the rest
+    looks like a language."""
     for encoding, high in (("utf-16-le", sample[1::2]), ("utf-16-be", sample[0::2])):
         if len(high) >= 8 and max(high.count(0) + high.count(block) for block in (3, 4, 5, 6)) > 0.9 * len(high):
             return encoding
@@ -172,7 +174,7 @@ def _decode(text: str) -> Iterator[str]:
 
 
 def _bytes(word: re.Match[str]) -> bytes:
-    """Return the bytes of an encoded word; those of the word itself if its encoding is broken."""
+    """Return the bytes of an encoded word, or of the unchanged word if its encoding is invalid."""
     written = word[3].encode("utf-8", "replace")
     try:
         if word[2] in "qQ":
@@ -183,7 +185,7 @@ def _bytes(word: re.Match[str]) -> bytes:
 
 
 def decoded_header(data: bytes, charset: str | None) -> str:
-    """Return the text of a header by the encoding that is declared for it, or guessed if that does not fit."""
+    """Return the text of a header in its declared encoding, or in a guessed one if that does not fit."""
     codec = codec_of(charset) if charset else None
     if codec is not None and "\ufffd" not in (text := decode_as(data, codec)):
         return text
@@ -201,7 +203,8 @@ _ENTITY = rf"(?!{_NO_BREAK})&#?\w{{1,31}};"
 
 
 def _as_written(text: str) -> re.Pattern[str]:
-    """Return a pattern of a text as markup may write it: characters as entities or escaped, any space for a space."""
+    """Return a pattern for the possible written forms of a text in markup: characters as entities or escaped, and any
+    kind of space."""
     parts = []
     for piece in re.findall(r"\s+|[A-Za-z0-9]+|.", text, re.DOTALL):
         if piece.isspace():
@@ -218,25 +221,26 @@ _BEGINNING, _MOST_BEGINNINGS = 200, 50
 _AROUND = 200
 """Characters before a text that are searched for the tag that it follows."""
 _NEAR, _NEAREST = 2_000, 200
-"""Characters in which a text is looked for first, and the only ones searched once too much was searched in vain."""
+"""Distance in which a text is searched first, and the only distance once too much was searched in vain."""
 _VAIN = 30
-"""Characters that may be searched in vain for each character of the source, so that the cost of finding is linear."""
+"""Most characters that may be searched in vain for each character of the source, so that finding stays linear."""
 _AFTER = re.compile(r"(?<!\s)\s{0,2000}+(?:<|&(?:nbsp|#160|#xA0);|\Z)", re.IGNORECASE)
 
 
 class Finder:
-    """A search for texts in the source, each from where the last was found.
+    """A search for texts in the source; each search begins after the last find.
 
-    With `markup`, a text is a whole text node: it lies between tags, and its characters may be written as entities.
-    `limit` is the distance, in characters, within which a text must be found, so that no distant match is taken."""
+    With `markup`, a text is a whole text node between tags, and its characters may be written as entities. `limit` is
+    the distance, in characters, within which a text must be found, so that no distant match is taken.
+    """
 
     def __init__(self, source: str, limit: int = 2000, markup: bool = False) -> None:
         self.source, self.limit, self.markup, self.at = source, limit, markup, 0
         self.vain = 0
-        """Characters searched in vain so far, which bound further searches."""
+        """Number of characters searched in vain so far, which limits further searches."""
 
     def run(self, text: str, until: int | None = None, joined: bool = False, node: bool = True) -> TextRun:
-        """Return a run of `text`, with its offsets if it is found before `until`, else without offsets."""
+        """Return a run of `text`, with its offsets if it is found before `until`."""
         wanted = text.strip()
         if not wanted:
             return TextRun(text, joined=joined)
@@ -272,8 +276,8 @@ class Finder:
         return None
 
     def _find_written(self, wanted: str, end: int, node: bool) -> tuple[int, int] | None:
-        """Find a text in its written form. A long text is looked for by its beginning, at few places only: many may
-        begin alike."""
+        """Find a text in its written form. A long text is searched by its beginning, at a few places only, since many
+        texts may begin alike."""
         end, long = end + 8 * len(wanted), len(wanted) > _BEGINNING
         whole = _as_written(wanted)
         begins = _as_written(wanted[:_BEGINNING].rstrip()) if long else whole
@@ -293,8 +297,8 @@ class Finder:
 
 
 def without_offsets(block: Block, locator: str | None = None) -> Block:
-    """Return a block of a decoded part without offsets, since they are not the file's; at a place of the file if it
-    is known."""
+    """Return a block of a decoded part without offsets, since they do not refer to the file; add the part's place if
+    known."""
 
     def plain(run: TextRun) -> TextRun:
         return replace(run, source_start=None, source_end=None, locator=locator)

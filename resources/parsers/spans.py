@@ -1,16 +1,17 @@
-"""The places of a table that cells reach down into from rows above, counted at a cost that its cells bound.
+"""The positions of a table that are covered by cells of rows above.
 
-A file may claim any span for any cell, so the places that all cells of a table cover together are bounded too.
+A file may claim any span for any cell, so the number of covered positions is limited in proportion to the number of
+cells.
 """
 
 from __future__ import annotations
 
 _LEAST, _FOR_EACH = 10_000, 20
-"""Places that the cells of any table may cover, and those added by each of its cells: real spans cover fewer."""
+"""Most positions that the cells of any table may cover: a base, and more for each cell. Real spans cover fewer."""
 
 
 class Spans:
-    """The columns of a table that are covered, each with the first row that is free again."""
+    """The covered columns of a table, each with the first row that is free again."""
 
     def __init__(self, cells: int) -> None:
         """Begin a table with this number of cells."""
@@ -21,7 +22,7 @@ class Spans:
         return self._free_from.get(column, 0) > row
 
     def add(self, row: int, column: int, tall: int, wide: int) -> None:
-        """Add a cell that reaches below its row. One that covers too much covers nothing."""
+        """Add a cell that extends below its row. A cell that would exceed the limit covers nothing."""
         if tall < 2 or tall * wide > self._left:
             return
         self._left -= tall * wide

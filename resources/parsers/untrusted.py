@@ -1,7 +1,7 @@
 """The bounds on numbers and names that a file chose, applied before anything uses them.
 
-Markup may have anything where a number is expected: `²`, which Python calls a digit, or thousands of digits. A
-warning may name parts of a file, whose number and length the file chooses too.
+Markup may contain any text in place of a number: `²`, which Python counts as a digit, or thousands of digits. A warning
+may name parts of a file, whose number and length the file chooses too.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ _DIGITS = {10: re.compile(r"[0-9]++"), 16: re.compile(r"[0-9A-Fa-f]++")}
 
 
 def whole(text: str | None, default: T, base: int = 10) -> int | T:
-    """Return the number, 0 or more, that an attribute holds, a longer one as `MOST`; else the `default`, as for a
-    missing attribute."""
+    """Return the non-negative number in an attribute, at most `MOST`; return `default` if it is missing or invalid."""
     text = (text or "").strip(" \t\r\n\f").removeprefix("+")
     if not _DIGITS[base].fullmatch(text):
         return default
@@ -30,7 +29,7 @@ def whole(text: str | None, default: T, base: int = 10) -> int | T:
 
 
 def signed_whole(text: str | None, default: int) -> int:
-    """Return a number like `whole`, which may be below 0 too."""
+    """Return a number like `whole`, which may also be negative."""
     text = (text or "").strip(" \t\r\n\f")
     if not text.startswith("-"):
         return whole(text, default)

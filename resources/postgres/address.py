@@ -1,4 +1,5 @@
-"""The safe handling of a database address: what messages may show of it, and which refusals deserve another try."""
+"""The safe handling of a database address: the parts that messages may show, and the refusals after which to try
+again."""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ from pipelines.errors import SettingsError
 
 CONNECT_SECONDS = 10
 _ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
-"""Keepalive parameters that soon detect a server that no longer answers, if the address does not set them: seconds,
-a count, and `tcp_user_timeout` in milliseconds."""
+"""Keepalive parameters that detect a lost server soon, unless the address sets them: seconds, a count, and
+`tcp_user_timeout` in milliseconds."""
 _TRANSIENT = re.compile(
     r"starting up|shutting down|recovery mode|not yet accepting|refused|timed? ?out|closed the connection|reset by peer"
     r"|too many clients|too many connections|remaining connection slots|no such file or directory"
@@ -29,17 +30,17 @@ class Address:
     password: str | None
     timeout: int
     alive: Mapping[str, Any] = field(default_factory=dict)
-    """Connection parameters by which the loss of the server's machine is noticed."""
+    """Connection parameters that detect the loss of the server's machine."""
 
     def reason(self, error: BaseException) -> str:
-        """Return the first line of a database error, fit to be shown."""
+        """Return the first line of a database error in a form that is safe to show."""
         text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         return text.replace(self.password, "***") if self.password else text
 
 
 def address_of(url: str) -> Address:
-    """Check a database address. Raise SettingsError if it is not one. The message repeats none of the address, since
-    a password with an unescaped special character spills into the other parts."""
+    """Check a database address. Raise SettingsError if it is invalid. The message does not repeat the address, since a
+    password with an unescaped special character may extend into its other parts."""
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
 
@@ -64,10 +65,10 @@ def address_of(url: str) -> Address:
 
 
 def is_transient(reason: str) -> bool:
-    """Say whether the server may accept the connection soon: never after a wrong password or name."""
+    """Say whether the server may accept the connection soon, which is never so after a wrong password or name."""
     return bool(_TRANSIENT.search(reason))
 
 
 def is_full(reason: str) -> bool:
-    """Say whether the server answers, but has no connection to spare."""
+    """Say whether the server answers but has no free connection."""
     return "too many" in reason or "remaining connection slots" in reason

@@ -1,7 +1,7 @@
 """The tables in Postgres that outlive a generation: sources, manifest, generations, costs, and memberships.
 
-Every method is one transaction. `Database.migrate` comes first. Files that pincite wrote into an object store are
-recorded here because others may write in the store, but not in Postgres.
+Every method is one transaction. Call `Database.migrate` first. Files that pincite wrote into an object store are
+recorded here, because other programs may write to the store, but not to Postgres.
 """
 
 from __future__ import annotations
@@ -61,10 +61,11 @@ class IndexCommit:
 
 @dataclass(frozen=True, slots=True)
 class ManifestRow:
-    """The commit of one table's rows for a range of documents, for the engine alone. `input` hashes the data that the
-    rows were made from, `output` the rows.
+    """The commit of one table's rows for a range of documents, used only by the engine. `input` hashes the data that
+    the rows were made from, `output` the rows.
 
-    If the row is not `whole`, its file holds other documents too. Then `rows` and `documents` may be UNCOUNTED."""
+    If the row is not `whole`, its file holds other documents too. Then `rows` and `documents` may be UNCOUNTED.
+    """
 
     table: str
     key: str
@@ -84,8 +85,8 @@ class ManifestRow:
         return self.first, self.after
 
     def part(self, ends: Range) -> ManifestRow:
-        """Return the row for those of its documents that are in a range. It has no hash of its inputs, so each document
-        is compared on its own, and their number is not known."""
+        """Return the row for those of its documents that are in a range. It has no hash of its inputs, so documents are
+        compared one by one, and their number is unknown."""
         common = overlap(self.range, ends)
         assert common, f"no document of {self.file} is from {ends[0]} to before {ends[1]}"
         if common == self.range:
@@ -98,11 +99,11 @@ class ManifestRow:
 
 
 UNCOUNTED = -1
-"""The number of rows in a part of a file before somebody has read it."""
+"""The number of rows in a part of a file that nobody has counted yet."""
 
 
 def rest(rows: Iterable[ManifestRow], over: Range) -> list[ManifestRow]:
-    """Return what is left of rows outside of a range."""
+    """Return the parts of rows outside of the ranges."""
     others = (("", over[0]), (over[1], ALL_IDS[1]))
     return [row.part(ends) for row in rows for ends in others if overlap(row.range, ends)]
 
@@ -152,7 +153,7 @@ def schema_name(generation: int) -> str:
 
 
 def commit_index_rows(connection: Connection[Any], rows: Sequence[IndexCommit]) -> None:
-    """Commit rows of a generation, in place of those that overlap them, with whatever else the transaction writes."""
+    """Commit rows of a generation, replacing those that overlap them, in the caller's transaction."""
     for row in rows:
         values = {"tables": [row.table], "key": row.key, "first": row.first, "after": row.after}
         connection.execute(query("catalog", "forget_overlapping"), values)
@@ -161,7 +162,7 @@ def commit_index_rows(connection: Connection[Any], rows: Sequence[IndexCommit]) 
 
 
 def add_statistics(connection: Connection[Any], number: int, statistics: Mapping[str, Any]) -> GenerationRow:
-    """Freeze more statistics with whatever else the transaction writes."""
+    """Add frozen statistics in the caller's transaction."""
     from psycopg.types.json import Jsonb
 
     values = {"generation": number, "statistics": Jsonb(dict(statistics))}
@@ -172,10 +173,10 @@ def add_statistics(connection: Connection[Any], number: int, statistics: Mapping
 
 
 def source_moved(name: str, known: str, root: str) -> SourceError:
-    """Return the error for a source's name that is known with another folder."""
+    """Return the error for a source's name that is already used for another folder."""
     return SourceError(
-        f"source {name!r} is known with the folder {known}, not {root}. Give the new folder a name of its "
-        f"own with --source NAME={root}, or forget the old one with `pincite sources remove {name}`",
+        f"source {name!r} is known with the folder {known}, not {root}. Name the new folder "
+        f"differently with --source NAME={root}, or forget the old one with `pincite sources remove {name}`",
         "source_moved",
     )
 
@@ -187,7 +188,7 @@ class Catalog:
     # ------------------------------------------------------------ sources
 
     def remember_source(self, name: str, root: str, settings: Mapping[str, Any]) -> None:
-        """Keep a source. Raise SourceError if the name is known with another root."""
+        """Store a source. Raise SourceError if the name is used for another root."""
         from psycopg.types.json import Jsonb
 
         with self._connect() as connection:
@@ -201,7 +202,7 @@ class Catalog:
         return [SourceRow(*row) for row in self._rows("sources")]
 
     def lost_files(self) -> dict[str, dict[str, str]]:
-        """Return, by source, the contents of files that are gone while their side-cars are left, by uri."""
+        """Return, by source and uri, the contents of files that are gone although their side-cars remain."""
         return dict(self._rows("lost_files"))
 
     def remember_lost(self, name: str, lost: Mapping[str, str]) -> None:
@@ -211,13 +212,13 @@ class Catalog:
             connection.execute(query("catalog", "remember_lost"), {"name": name, "lost": Jsonb(dict(lost))})
 
     def remove_source(self, name: str) -> None:
-        """Forget a source. Raise SourceError if no source has that name."""
+        """Forget a source. Raise SourceError if no source has this name."""
         with self._connect() as connection:
             if not connection.execute(query("catalog", "remove_source"), {"name": name}).rowcount:
                 raise SourceError(f"no source is named {name!r}; see `pincite sources list`", "unknown_source")
 
     def touch_sources(self, names: Iterable[str]) -> None:
-        """Note that these sources were indexed now."""
+        """Record that these sources were indexed now."""
         with self._connect() as connection:
             connection.execute(query("catalog", "touch_sources"), {"names": list(names)})
 
@@ -233,7 +234,7 @@ class Catalog:
         return {row[2]: IndexCommit(*row[:4], *row[6:]) for row in rows}
 
     def commit_index(self, commit: IndexCommit) -> None:
-        """Commit rows that need no transaction with others."""
+        """Commit rows in a separate transaction."""
         with self.database.writing() as connection:
             commit_index_rows(connection, [commit])
 
@@ -242,7 +243,7 @@ class Catalog:
         return {row[0] for row in self._rows("files_under", keys=list(keys))}
 
     def forget_keys(self, kept: Collection[str]) -> None:
-        """Forget all commits and failures except those of these keys."""
+        """Delete all commits and failures except those of these keys."""
         with self.database.writing() as connection:
             connection.execute(query("catalog", "forget_commits"), {"keys": list(kept)})
             connection.execute(query("catalog", "forget_failures_of_keys"), {"keys": list(kept)})
@@ -257,13 +258,15 @@ class Catalog:
         keep_failures_of: Collection[str] = (),
         bucket: int | None = None,
     ) -> None:
-        """Commit rows of a stage's tables in place of all that these ranges have, and replace the failures recorded for
-        their documents, in one transaction. If there are no rows, only failures are replaced.
+        """Commit rows of a stage's tables, replacing all commits in these ranges and the failures of their documents,
+        in one transaction.
 
-        A committed row that reaches beyond the ranges keeps the rest. Failures of the documents in `keep_failures_of`
-        stay unchanged. `bucket` is the ranges' bucket; without a bucket only a run that holds the lock alone may write.
+        If there are no rows, only failures are replaced. A commit that extends beyond the ranges keeps its part
+        outside. Failures of the documents in `keep_failures_of` stay unchanged. `bucket` is the ranges' bucket; without
+        a bucket, the run must hold the lock exclusively.
 
-        Raises IndexStateError (`lock_lost`) if another run may write by now."""
+        Raises IndexStateError (`lock_lost`) if another run may write by now.
+        """
         tables, failed = sorted({row.table for row in rows}), [failure.doc_id for failure in failures]
         values = {"stage": stage, "key": key, "tables": tables, "keep": [*keep_failures_of, *failed]}
         with self.database.writing(bucket) as connection, connection.cursor() as cursor:
@@ -285,7 +288,7 @@ class Catalog:
                 cursor.executemany(query("catalog", "commit_row"), [asdict(row) for row in (*rows, *left)])
 
     def failures(self, keys: Collection[str]) -> list[Failure]:
-        """Return all failures that still hold under these keys of stages, by source and uri."""
+        """Return all current failures under these keys of stages, by source and uri."""
         return [Failure(*row) for row in self._rows("failures", keys=list(keys))]
 
     # ------------------------------------------------------------ generations
@@ -319,7 +322,7 @@ class Catalog:
         if not 1 <= dimension <= HIGHEST_INDEXED_DIMENSION:
             raise DatabaseError(
                 f"vectors of {dimension} dimensions cannot be indexed; choose an embedder of at most "
-                f"{HIGHEST_INDEXED_DIMENSION}"
+                f"{HIGHEST_INDEXED_DIMENSION} dimensions"
             )
         values = {"key": key, "settings": settings, "embedder": embedder, "statistics": statistics,
                   "keys": keys}  # fmt: skip
@@ -336,18 +339,18 @@ class Catalog:
         return made
 
     def add_statistics(self, number: int, statistics: Mapping[str, Any]) -> GenerationRow:
-        """Freeze more statistics. Raise IndexStateError if there is no such generation."""
+        """Freeze more statistics. Raise IndexStateError if the generation does not exist."""
         with self.database.writing() as connection:
             return add_statistics(connection, number, statistics)
 
     def mark_built(self, number: int, built_from: str) -> None:
-        """Note the listing that the generation holds; write nothing if it is unchanged."""
+        """Record the listing from which the generation was built; write nothing if it is unchanged."""
         with self.database.writing() as connection:
             connection.execute(query("catalog", "mark_built"), {"generation": number, "built_from": built_from})
 
     def publish(self, number: int, held: bool = False) -> bool:
-        """Make a generation the live one; `held` until a person publishes. Return False, and write nothing, if it is
-        live already."""
+        """Make a generation the live one; with `held`, it stays live until a person publishes. Return False, and write
+        nothing, if it is already live."""
         with self.database.writing() as connection:
             values = {"generation": number, "held": held}
             flipped = connection.execute(query("catalog", "publish"), values).rowcount > 0
@@ -360,11 +363,11 @@ class Catalog:
         return bool([row for row in self._rows("live") if row[2]])
 
     def previous(self) -> int | None:
-        """Return the generation that was live before the live one."""
+        """Return the generation that was live before the present one."""
         return next((row[1] for row in self._rows("live")), None)
 
     def set_verdict(self, number: int, verdict: Mapping[str, Any] | None) -> None:
-        """Note why a generation was not published, or that it was."""
+        """Record why a generation was not published, or that it was."""
         from psycopg.types.json import Jsonb
 
         value = None if verdict is None else Jsonb(dict(verdict))
@@ -389,7 +392,7 @@ class Catalog:
             connection.execute(query("catalog", "add_cost"), {**values, "generation": generation})
 
     def costs(self) -> list[dict[str, Any]]:
-        """Return sums by stage and generation: stage, generation, items, tokens, seconds."""
+        """Return sums of costs by stage and generation: stage, generation, items, tokens, seconds."""
         return self._records("costs")
 
     def every_cost(self) -> list[dict[str, Any]]:
@@ -398,7 +401,7 @@ class Catalog:
         return self._records("every_cost")
 
     def costs_of_run(self, run_id: str, stage: str, key: str, generation: int) -> dict[str, Any] | None:
-        """Return the items, tokens and seconds that a run spent on a stage under this key; None if it spent nothing."""
+        """Return the items, tokens and seconds of a run for a stage under this key, or None if there are none."""
         found = self._records("costs_of_run", run_id=run_id, stage=stage, key=key, generation=generation)
         return found[0] if found else None
 
@@ -444,8 +447,8 @@ _DROP = "`pincite generations prune --keep 1` drops all but the live one"
 
 
 def each_generation(catalog: Catalog, do: Callable[[GenerationRow], None]) -> None:
-    """Call `do` for the live generation, then for the others, the newest first. After the last, raise the first
-    error that it raised; a PinciteError names every generation for which it failed."""
+    """Call `do` for the live generation, then for the others, newest first. At the end, raise the first error of these
+    calls; a PinciteError names every generation for which it failed."""
     live = catalog.live()
     failed: list[tuple[GenerationRow, Exception]] = []
     number = live.generation if live else 0
@@ -471,8 +474,7 @@ def each_generation(catalog: Catalog, do: Callable[[GenerationRow], None]) -> No
 
 @dataclass(frozen=True, slots=True)
 class MembershipCount:
-    """The number of pairs of principal and group that a source gave, and when they were read, by the database's
-    clock."""
+    """The number of pairs of principal and group from a source, and the time of reading, by the database's clock."""
 
     count: int
     at: datetime
@@ -481,13 +483,13 @@ class MembershipCount:
 
 
 class MembershipTable:
-    """The pairs of principal and group that sources gave. Every method is one transaction."""
+    """The pairs of principal and group from sources. Every method is one transaction."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def clock(self) -> datetime:
-        """Return the time now, which is taken before memberships are read."""
+        """Return the current time of the database; take it before memberships are read."""
         with self._database.connect() as connection:
             row = connection.execute(query("memberships", "clock")).fetchone()
         assert row is not None
@@ -495,8 +497,8 @@ class MembershipTable:
         return at
 
     def replace(self, source: str, pairs: Collection[tuple[str, str]], at: datetime) -> tuple[int, int] | None:
-        """Replace all pairs of a remembered source by these, read at a time of `clock`. Return how many came and how
-        many went; None, with nothing written, if others were read later."""
+        """Replace all pairs of a source by these, which were read at time `at` of `clock`. Return the numbers of added
+        and removed pairs. If the stored pairs were read later, write nothing and return None."""
         named = {"source": source}
         with self._database.connect() as connection, connection.cursor() as cursor:
             if not cursor.execute(query("memberships", "take"), {**named, "at": at}).rowcount:
@@ -509,7 +511,7 @@ class MembershipTable:
             return cursor.execute(query("memberships", "add"), named).rowcount, gone
 
     def forget(self, sources: Sequence[str]) -> None:
-        """Forget all pairs of sources that no longer give any."""
+        """Delete all pairs of sources without memberships."""
         with self._database.connect() as connection:
             connection.execute(query("memberships", "forget"), {"sources": list(sources)})
 
@@ -529,26 +531,26 @@ class MembershipTable:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A file's size in bytes, and the hashes of its blocks one after another; empty if they are not known."""
+    """A file's size in bytes, and the hashes of its blocks, joined; empty if they are unknown."""
 
     size: int
     blocks: bytes = b""
 
 
 class WrittenFiles:
-    """The files by name. Every method is one transaction; several threads may ask."""
+    """The files written by pincite, by name. Every method is one transaction; several threads may call them."""
 
     def __init__(self, database: Callable[[], Database]) -> None:
         self._database = database
 
     def any_known(self) -> bool:
-        """Return whether any file is known."""
+        """Say whether any file is recorded."""
         with self._database().connect() as connection:
             row = connection.execute(query("written_files", "known")).fetchone()
         return bool(row and row[0])
 
     def note(self, files: Mapping[str, Written]) -> None:
-        """Keep files that are written now, or that were in the store before the database knew of any."""
+        """Record files that are written now, or that were in the store before the database had a record of files."""
         rows = [{"name": name, "size": file.size, "blocks": file.blocks} for name, file in files.items()]
         with self._database().connect() as connection, connection.cursor() as cursor:
             cursor.executemany(query("written_files", "note"), rows)
@@ -566,6 +568,6 @@ class WrittenFiles:
         return {name: Written(size, blocks) for name, size, blocks in rows}
 
     def forget(self, names: Collection[str]) -> None:
-        """Forget files that are deleted."""
+        """Delete the records of deleted files."""
         with self._database().connect() as connection:
             connection.execute(query("written_files", "forget"), {"names": list(names)})

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pipelines.stages import Frozen
 
     KeyValues = tuple[Settings, Callable[[Settings], Frozen]]
-    """The project's settings, and a function that returns the models installed here for some settings."""
+    """The project's settings, and a function that returns the models installed on this machine for given settings."""
 
 APPLICATION = "pincite"
 CONNECT_TRIES = 5
@@ -37,32 +37,31 @@ REMADE = (
     "restore the database; or drop the schema pincite and those of all generations, and run `pincite index`, which "
     "embeds nothing again"
 )
-"""The remedy for missing tables, as messages give it."""
+"""The remedy for missing tables, for messages."""
 
 
 def _readable(file: int) -> bool:
-    """Return whether there is something to read. `select` takes no file above 1023, and a server has more."""
+    """Say whether the connection has data to read. `select` supports no file descriptor above 1023, and a server has
+    more."""
     polled = select.poll()
     polled.register(file, select.POLLIN)
     return bool(polled.poll(0))
 
 
 def is_schema_damage(error: psycopg.Error) -> bool:
-    """Say whether a statement of ours met a table, column, function or type that is missing or changed."""
+    """Say whether a statement of pincite failed because a table, column, function or type is missing or changed."""
     state = error.sqlstate or ""
     return (state.startswith("42") and state != "42501") or state == "3F000"
 
 
 def damage(error: psycopg.Error, where: str) -> IndexStateError:
     text = str(error).splitlines()[0]
-    return IndexStateError(
-        f"the tables of the index{where} are not what they should be: {text}; {REMADE}", "damaged_schema"
-    )
+    return IndexStateError(f"the tables of the index{where} are damaged: {text}; {REMADE}", "damaged_schema")
 
 
 def damaged_postings(schema: str, why: str) -> IndexStateError:
     return IndexStateError(
-        f"postings of the index are not what they should be: {why}; delete them, `DELETE FROM {schema}.postings`, and "
+        f"postings of the index are damaged: {why}; delete them, `DELETE FROM {schema}.postings`, and "
         "run `pincite index`, which embeds nothing again",
         "damaged_schema",
     )
@@ -72,7 +71,8 @@ class Database:
     """Connections to one database. `settings_database` is `embedded` or an address. `inputs` are needed to migrate an
     index of an older version whose keys must be computed again.
 
-    Raises SettingsError if it is neither. Nothing is started before `url` or a connection is asked for."""
+    Raises SettingsError if it is neither. Nothing is started before the first use of `url` or of a connection.
+    """
 
     def __init__(
         self, settings_database: str, state: Path, log: Log | None = None, inputs: KeyValues | None = None
@@ -90,7 +90,7 @@ class Database:
 
     @property
     def url(self) -> str:
-        """Return the address, with its password if it has one; an embedded server is started."""
+        """The address, with its password if it has one; reading it starts an embedded server."""
         if self.server and not self._acquired:
             with self._starting:
                 if not self._acquired:
@@ -103,11 +103,12 @@ class Database:
         self, application: str = APPLICATION, autocommit: bool = False, sets: bool = True
     ) -> Iterator[psycopg.Connection[Any]]:
         """Yield a connection for one transaction, committed at the end, or rolled back by an error. With `autocommit`
-        each statement is a transaction of its own. `sets` is False if no statement changes a setting of the connection,
-        which is then kept as it is.
+        each statement is a separate transaction. `sets` is False if no statement changes a setting of the connection,
+        which is then reused without a reset.
 
         Raises DatabaseError if the connection cannot be made, breaks, or refuses a statement. The message names host
-        and database, never the password."""
+        and database, never the password.
+        """
         import psycopg
 
         reusable = application == APPLICATION and not (autocommit and sets)
@@ -133,16 +134,17 @@ class Database:
             connection.close()
 
     def rows(self, statement: Composed, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        """Return the rows of one statement that changes nothing. It needs one message to the server and its answer,
-        where a transaction needs three."""
+        """Return the rows of one read-only statement. It needs one message to the server and its answer, where a
+        transaction needs three."""
         with self.connect(autocommit=True, sets=False) as connection:
             return connection.execute(statement, values).fetchall()
 
     def migrate(self) -> None:
-        """Bring the schema `pincite` to this version; do nothing if it is there already.
+        """Upgrade the schema `pincite` to this version if necessary.
 
-        Raises IndexStateError (`newer_index`) if a newer version made it, DatabaseError if pgvector is missing, too
-        old or may not be created."""
+        Raises IndexStateError (`newer_index`) if a newer version made it, and DatabaseError if pgvector is missing, too
+        old or may not be created.
+        """
         known = migrations()
         with self.connect() as connection:
             applied = self._applied_migrations(connection)
@@ -169,7 +171,7 @@ class Database:
 
     @contextmanager
     def _move_rows(self, connection: psycopg.Connection[Any], migration: str) -> Iterator[None]:
-        """Move the rows that this migration changes in ways that SQL does not express."""
+        """Migrate the rows that this migration changes in ways that SQL cannot express."""
         from resources.postgres import document_ranges
 
         if migration != document_ranges.NAME:
@@ -181,43 +183,45 @@ class Database:
         move.write()
 
     def holds_catalog(self) -> bool:
-        """Say whether there is a schema `pincite`, of whatever version."""
+        """Say whether there is a schema `pincite`, of any version."""
         with self.connect() as connection:
             return self._applied_migrations(connection) > 0
 
     @contextmanager
     def writing(self, bucket: int | None = None) -> Iterator[psycopg.Connection[Any]]:
-        """Yield a connection as `connect` does, for rows that only the run with the lock may write: those of one
-        bucket, or those of no bucket.
+        """Yield a connection like `connect`, for rows that only the run with the lock may write: those of one bucket,
+        or those outside buckets.
 
-        Raises IndexStateError (`lock_lost`) if another run may write them by now."""
+        Raises IndexStateError (`lock_lost`) if another run may now write them.
+        """
         with self.connect() as connection:
             self.require_newest(connection, bucket)
             yield connection
 
     @property
     def is_fenced(self) -> bool:
-        """Say whether this holds the lock of a run."""
+        """Say whether this object holds the lock of a run."""
         return self._fence is not None
 
     def require_newest(self, connection: psycopg.Connection[Any], bucket: int | None = None) -> None:
-        """Raise IndexStateError (`lock_lost`) if another run may write by now."""
+        """Raise IndexStateError (`lock_lost`) if another run may now write."""
         if self._fence:
             self._fence.require(connection, bucket)
 
     @property
     def identity(self) -> str:
-        """Return a fingerprint of the database, the same for all who reach it by the same address; it reveals no
+        """Return a fingerprint of the database, the same for everyone with the same address; it does not reveal the
         password."""
         return fingerprint(self._address.shown, str(self.server.data) if self.server else "")
 
     def exclusive(
         self, name: str, wait_seconds: float = 0.0, waiting: Waiting = lambda busy: None, run_id: str = ""
     ) -> AbstractContextManager[None]:
-        """Hold the lock of a name while the block runs; it ends with this process at the latest. If it has to be waited
-        for, `waiting` is called once with the holders.
+        """Hold the lock of a name while the block runs; it ends with this process at the latest. While it waits,
+        `waiting` is called once with the holders.
 
-        Raises IndexStateError (`busy`) naming the holders if the lock is not free within `wait_seconds`."""
+        Raises IndexStateError (`busy`) naming the holders if the lock is not free within `wait_seconds`.
+        """
         return self._hold(name, None, wait_seconds, waiting, run_id)
 
     def share(
@@ -229,9 +233,9 @@ class Database:
         run_id: str = "",
         count: int = 0,
     ) -> AbstractContextManager[None]:
-        """Hold the lock for work on some buckets alone, of `count`, beside other such work: the newest run may write
-        each bucket, and none may write that divides documents into another number. Nobody holds the lock exclusively
-        meanwhile."""
+        """Hold the lock for work on some of `count` buckets, shared with other runs. The newest run may write each
+        bucket, and no run with another number of buckets may write. No run holds the lock exclusively in the
+        meantime."""
         return self._hold(name, buckets, wait_seconds, waiting, run_id, count)
 
     def close(self) -> None:
@@ -284,7 +288,7 @@ class Database:
                     unlock(connection, name, shared=buckets is not None)
 
     def _keep_idle(self, connection: psycopg.Connection[Any], renew: bool) -> bool:
-        """Keep a connection for the next transaction; with `renew` without what was SET on it."""
+        """Keep a connection for the next transaction; with `renew`, reset its settings first."""
         import psycopg
 
         if len(self._idle) >= self.most_idle:
@@ -299,7 +303,7 @@ class Database:
         return True
 
     def _idle_connection(self) -> psycopg.Connection[Any] | None:
-        """Return a kept connection. One that can be read from at once was ended by the server, and is closed."""
+        """Return an idle connection. One that has data to read was ended by the server, and is closed."""
         while self._idle:
             try:
                 pid, connection = self._idle.pop()
@@ -313,7 +317,7 @@ class Database:
         return None
 
     def _open(self, application: str) -> psycopg.Connection[Any]:
-        """Connect, with a few tries and growing, jittered pauses while the server is not ready yet."""
+        """Connect, with a few tries and growing, random pauses while the server is not ready."""
         import psycopg
 
         for attempt in range(1, CONNECT_TRIES + 1):
@@ -353,8 +357,8 @@ class Database:
         return int(rows[-1][0]) if rows else 0
 
     def _require_query_role(self, connection: psycopg.Connection[Any]) -> None:
-        """Create the role that queries run as, if it is missing. It belongs to the server, not the database, and a
-        copy may lack it."""
+        """Create the role that queries run as, if it is missing. The role belongs to the server rather than the
+        database, so a copied database may lack it."""
         import psycopg
 
         if self._one(connection, "may_query")[0]:
@@ -390,7 +394,7 @@ class Database:
         version = str(row[0] or row[1])
         if tuple(int(part) for part in version.split(".")[:2]) < VECTOR_VERSION:
             raise DatabaseError(
-                f"{where} has pgvector {version}, 0.8 or newer is needed; upgrade it, then run ALTER EXTENSION "
+                f"{where} has pgvector {version}, but 0.8 or newer is needed; upgrade it, then run ALTER EXTENSION "
                 "vector UPDATE",
                 "old_pgvector",
             )
@@ -399,7 +403,7 @@ class Database:
                 connection.execute(query("session", "create_vector"))
             except psycopg.errors.InsufficientPrivilege:
                 raise DatabaseError(
-                    f"{where} lets this user not create pgvector; have an administrator run CREATE EXTENSION vector "
-                    f"in that database",
+                    f"{where} does not let this user create pgvector; have an administrator run "
+                    "CREATE EXTENSION vector in that database",
                     "no_pgvector",
                 ) from None

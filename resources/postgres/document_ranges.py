@@ -4,15 +4,14 @@ Up to migration 18 a commit had the number of a shard, and the number of shards 
 results could be committed under several keys. Now a commit has a range of document ids, and only what shapes a result
 is in its key. Files stay where they are, and so do the hashes of inputs and outputs.
 
-`planned` decides everything from what the catalog holds. An old key is replaced only if the formula of the old version
-gives it again, from the settings of a generation or of the project. A recorded key that it does not give stays, for
-example one made by a stage of another version. Commits under any other key are left out, since nothing could ask for
-them: these are results of settings that were tried without a generation. Their files stay until `pincite generations
-prune`, so that vectors and replies in them are found.
+`plan_ranges` decides everything from the content of the catalog. An old key is replaced only if the old version's
+formula gives it from the settings of a generation or of the project. Other recorded keys stay, for example one made by
+a stage of another version. Commits under all other keys are dropped, since nothing would read them: these are results
+of settings that were tried without a generation. Their files stay until `pincite generations prune`, so that their
+vectors and replies are found.
 
-Where several old keys have the same new one, the number of shards has changed at some time, perhaps in the middle of a
-run. The ranges of the number that the sources were listed by last stay as they are. Ranges that it lacks are filled
-from the others.
+If several old keys have the same new key, the number of shards was changed at some time, perhaps during a run. The
+ranges of the last number of shards are kept. Ranges missing there are filled from the others.
 """
 
 from __future__ import annotations
@@ -40,9 +39,9 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 NAME = "document_ranges"
-"""The name of the migration that this belongs to."""
+"""The name of the migration for this module."""
 MOST_COUNTED = 4096
-"""The largest number of shards that a state of an older version could have."""
+"""The largest number of shards in a state of an older version."""
 RUN = "index"
 """The name of the lock that a run holds."""
 LISTING = "raw_documents"
@@ -65,7 +64,7 @@ def sharded_keys(settings: Settings, frozen: Frozen, count: int) -> dict[str, st
 
 
 def sharded_generation_key(settings: Settings, installed: Frozen, buckets: int, shards: int) -> str:
-    """Return the key that an older version gave a generation of `buckets` buckets, each of `shards` shards."""
+    """Return the key that an older version gave a generation with `buckets` buckets of `shards` shards each."""
     keys = list(sharded_keys(settings, installed, buckets * shards).values())
     return fingerprint(
         "generation", keys, settings.chunking.overlap_floor, terms.VERSION, *([buckets] if shards > 1 else [])
@@ -78,7 +77,7 @@ def sharded_chunking_key(settings: Settings, installed: Frozen, buckets: int) ->
 
 
 def _listing_keys() -> dict[str, int]:
-    """Return the number of shards by the key of the listing, which depends on nothing else."""
+    """Return the number of shards by the key of the listing, which depends only on it."""
     version = STAGES[LISTING].version
     return {fingerprint(LISTING, version, count, None, []): count for count in range(1, MOST_COUNTED + 1)}
 
@@ -88,8 +87,8 @@ def _listing_keys() -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class KeyInputs:
-    """The values that keys are computed from here: the project's settings, and a function that returns the models
-    installed on this machine for some settings. The function may raise PinciteError."""
+    """The inputs for computing keys: the project's settings, and a function that returns the models installed on this
+    machine for given settings. The function may raise PinciteError."""
 
     settings: Settings
     installed: Callable[[Settings], Frozen]
@@ -97,7 +96,7 @@ class KeyInputs:
 
 @dataclass(frozen=True, slots=True)
 class ShardCommit:
-    """The commit of one shard or bucket, or with the number UNPARTITIONED of a whole table."""
+    """The commit of one shard or bucket, or of a whole table if its number is UNPARTITIONED."""
 
     table: str
     key: str
@@ -113,8 +112,8 @@ class ShardCommit:
 
 @dataclass(frozen=True, slots=True)
 class RangeCommit:
-    """The commit of the documents whose ids are from `first` to before `after`. The file of one that is not `whole`
-    holds other documents too; its rows and documents are -1, which means that they were not counted."""
+    """The commit of the documents whose ids are from `first` to before `after`. If it is not `whole`, its file has
+    other documents too, and its rows and documents are -1 (not counted)."""
 
     table: str
     key: str
@@ -139,7 +138,7 @@ class RecordedFailure:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The columns of a generation that keys depend on."""
+    """The columns of a generation from which keys are computed."""
 
     generation: int
     key: str
@@ -150,7 +149,7 @@ class Recorded:
 
     @property
     def frozen_values(self) -> Frozen:
-        """The values that the generation has frozen. Raise KeyError if it recorded none."""
+        """The frozen values of the generation. Raise KeyError if it recorded no values."""
         floors = {name: values["floor"] for name, values in self.statistics["overlap"].items()}
         return Frozen(floors, self.embedder["identity"], **self.statistics.get("models", {}))
 
@@ -165,8 +164,8 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class ShardedCatalog:
-    """All rows that the move depends on. `last` is the number of shards that the sources were listed by last, None if
-    no version recorded it; `counts` are all that were recorded."""
+    """All rows that the move depends on. `last` is the number of shards at the last listing, or None if it was not
+    recorded; `counts` has all recorded numbers."""
 
     commits: Sequence[ShardCommit]
     failures: Sequence[RecordedFailure]
@@ -177,7 +176,7 @@ class ShardedCatalog:
 
 @dataclass
 class RangedCatalog:
-    """The rows to write. `keys` has the new key of each old one under which failures were recorded."""
+    """The rows to write. `keys` maps each old key with recorded failures to its new key."""
 
     commits: list[RangeCommit] = field(default_factory=list)
     gone: list[RecordedFailure] = field(default_factory=list)
@@ -198,13 +197,13 @@ class KnownKey:
 
 
 class OldKeys:
-    """The old keys that can be computed again, by key. `staying` has the number of shards of keys that are recorded
-    with a generation and cannot be."""
+    """The old keys that can be computed again, by key. `staying` has the number of shards for recorded keys that cannot
+    be computed again."""
 
     def __init__(self, old: ShardedCatalog, inputs: KeyInputs) -> None:
         self._old, self._inputs = old, inputs
         self._shaped: dict[int, tuple[Settings, Frozen]] = {}
-        """Settings and frozen values by generation, as far as this version knows them."""
+        """Settings and frozen values of generations, if this version can read them."""
         for row in old.generations:
             try:
                 self._shaped[row.generation] = shaped_as(inputs.settings, row.settings), row.frozen_values
@@ -233,7 +232,7 @@ class OldKeys:
             self.known.update({key: KnownKey(stage, count, now[stage]) for stage, key in before.items()})
 
     def count(self, row: Recorded) -> int:
-        """Return the number of shards that a generation was made in."""
+        """Return the number of shards with which a generation was made."""
         return row.buckets(self._inputs.settings.buckets) * row.shards
 
     def move(self, row: Recorded) -> Recorded:
@@ -252,8 +251,8 @@ class OldKeys:
         return replace(row, key=key, keys=keys, statistics=statistics)
 
     def _models(self, settings: Settings, frozen: Frozen) -> Iterator[Frozen]:
-        """Yield the models that a generation's key may have been computed with, before it froze anything: those that it
-        recorded, and those that are installed here."""
+        """Yield the models from which a generation's key may have been computed, before it froze anything: the recorded
+        ones, and the installed ones."""
         recorded = replace(frozen, floors={})
         yield recorded
         # The prompts of the generation are in its record, and their folder may be gone.
@@ -285,7 +284,7 @@ def _range_commit(commit: ShardCommit, key: str, first: str, after: str) -> Rang
 
 
 def _part(commit: ShardCommit, key: str, first: str, after: str) -> RangeCommit:
-    """Return a commit of a part of a shard's documents. Its input is empty, so the next run looks at each of them."""
+    """Return a commit of a part of a shard's documents. Its input is empty, so the next run examines each document."""
     made = replace(_range_commit(commit, key, first, after), input="")
     if commit.file.endswith("/empty"):  # a name without a file: nothing else is in it
         return made
@@ -306,7 +305,7 @@ class Layout:
 
     @cached_property
     def complete(self) -> list[int]:
-        """The shards that have a commit of each table. The others were never made, whatever is left of them."""
+        """The shards with a commit of each table. Other shards count as never made."""
         return sorted(set.intersection(*(set(self.commits.get(table, ())) for table in STAGES[self.stage].tables)))
 
     @property
@@ -320,7 +319,7 @@ class Layout:
         return max(times, default=0.0)
 
     def all(self, key: str) -> Iterator[RangeCommit]:
-        """Yield all commits under their new key, also those of shards that are not complete."""
+        """Yield all commits with their new key, including those of incomplete shards."""
         for rows in self.commits.values():
             for number, commit in rows.items():
                 yield _range_commit(commit, key, *_bounds(number, self.count))
@@ -328,12 +327,12 @@ class Layout:
 
 class MergedLayouts:
     """The commits of one stage from all layouts that have the same new key, the preferred one first. Each table gets
-    the same ranges from the same layouts, and no document lies in two of them."""
+    the same ranges from the same layouts, and no document is in two ranges."""
 
     def __init__(self, key: str, layouts: Sequence[Layout]) -> None:
         self._layouts = [layout.key for layout in layouts]
         self._taken: list[tuple[str, str, str]] = []
-        """Ranges that are covered, in order: first, after, and the old key."""
+        """Ranges that are already covered, in order: first, after, and the old key."""
         self.commits: list[RangeCommit] = []
         for layout in layouts:
             # A listing is taken whole or not at all: documents may have left the sources since.
@@ -343,7 +342,7 @@ class MergedLayouts:
             self.commits = list(layouts[0].all(key))
 
     def _take(self, layout: Layout, key: str) -> list[RangeCommit]:
-        """Cover what the shards of a layout hold and nothing before covered. Return the commits that do."""
+        """Cover the ranges of a layout's shards that are not yet covered. Return their commits."""
         found, taken = [], []
         for number in layout.complete:
             bounds = _bounds(number, layout.count)
@@ -366,8 +365,8 @@ class MergedLayouts:
             yield first, after
 
     def holding(self, failures: Sequence[RecordedFailure]) -> RecordedFailure | None:
-        """Return the failure that belongs to the commit that covers its document, of several failures of one document
-        at this stage. If nothing covers it, return the one of the preferred layout."""
+        """Return one of several failures of a document at this stage: the one that belongs to the commit of the
+        document, or else the one of the preferred layout."""
         by_key, doc_id = {failure.key: failure for failure in failures}, failures[0].doc_id
         at = bisect_right(self._taken, (doc_id, "~")) - 1
         if at >= 0 and doc_id < self._taken[at][1]:
@@ -379,7 +378,7 @@ class MergedLayouts:
 
 
 def plan_ranges(old: ShardedCatalog, inputs: KeyInputs) -> RangedCatalog:
-    """Return the catalog with ranges in place of shards."""
+    """Return the catalog with ranges instead of shards."""
     keys, new = OldKeys(old, inputs), RangedCatalog()
     layouts: defaultdict[str, dict[str, Layout]] = defaultdict(dict)
     homes = {_schema(row): row for row in old.generations}
@@ -427,11 +426,11 @@ def _move_failures(old: ShardedCatalog, keys: OldKeys, merged: Mapping[str, Merg
 
 
 class Move:
-    """The move of one database. It reads all before the SQL of the migration, and writes after it."""
+    """The migration of one database. It reads everything before the SQL of the migration, and writes after it."""
 
     def __init__(self, connection: Connection[Any], inputs: KeyInputs | None, where: str) -> None:
         """Read the old catalog. Raise DatabaseError if it is not empty and the settings are not known, IndexStateError
-        (`busy`) if a run of an older version is in progress, which could not go on afterwards."""
+        (`busy`) if a run of an older version is in progress, since that run could not continue afterwards."""
         self._connection = connection
         lock(connection, RUN, 0.0, lambda busy: None)
         self._ask("hold")

@@ -1,7 +1,7 @@
 """The writer of one generation's tables: documents with their chunks, sentences, postings and links.
 
-A reader sees a document's old rows or its new ones, never a mixture: each method is one transaction, or takes part
-in the open one.
+A reader sees a document's old rows or its new ones, never a mixture: each method is one transaction, or part of the
+caller's.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ STAGED_TABLES = ("staged_postings", "staged_links")
 END = "g"
 """An upper bound of all document ids, which are hexadecimal."""
 EMPTY = ""
-"""The state of an empty bucket."""
+"""The state text of an empty bucket."""
 FEW = 4
-"""Most buckets that are queried one by one; for more, one query for all buckets is cheaper."""
+"""Number of buckets up to which they are queried one by one; for more, one query for all is cheaper."""
 
 Commit = Callable[["Connection[Any]", str, int], None]
 """A callback at the end of a transaction, with its connection, the bucket's state and its number of chunks."""
@@ -73,8 +73,8 @@ class GenerationTables:
             return self._run(connection, name, **values)
 
     def _copy(self, connection: Connection[Any], table: str, columns: Columns, rows: Iterable[Sequence[Any]]) -> None:
-        """Copy rows into a table of the generation, or a staged one. Postgres refuses COPY from a user subject to
-        row-level security, such as an owner who is no superuser: their rows go through a table of the session."""
+        """Copy rows into a table of the generation, or a staged one. Postgres refuses COPY for a user subject to
+        row-level security, such as an owner who is not a superuser; such rows go through a temporary table."""
         staged = table in STAGED_TABLES
         held = not staged and self._run(connection, "row_security_holds")[0][0]
         names = {"schema": self.schema, "table": table}
@@ -115,7 +115,7 @@ class GenerationTables:
         self._run(connection, "delete_empty_postings")
 
     def _move_postings(self, connection: Connection[Any], bucket: int, groups: Mapping[int, Groups]) -> None:
-        """Give chunks of a bucket other groups, by number."""
+        """Change the groups of a bucket's chunks, given by number."""
         standing = self._standing(connection, bucket)
         self._set_postings(connection, standing.rows_without(list(groups)))
         self._set_postings(connection, standing.rows_with_moves(groups))
@@ -132,8 +132,7 @@ class GenerationTables:
         return dict(self._rows("content_hashes", first=first, after=after))
 
     def served_documents(self, first: str = "", after: str = END) -> pa.Table:
-        """Return the same documents with the columns that identify them in a listing: doc_id, source, content_hash,
-        groups and uri."""
+        """Return doc_id, source, content_hash, groups and uri of the same documents."""
         import pyarrow as pa
 
         rows = self._rows("served_documents", first=first, after=after)
@@ -147,14 +146,14 @@ class GenerationTables:
         return dict(self._rows("document_hashes", bucket=bucket))
 
     def bucket_states(self, buckets: Collection[int] = ()) -> dict[int, str]:
-        """Return a text for every bucket that is not empty; it changes whenever the bucket's rows do. All buckets
-        are read if none are named, or more than FEW."""
+        """Return a text for every non-empty bucket that changes whenever the bucket's rows change. All buckets are read
+        if none are named, or more than FEW."""
         if 0 < len(buckets) <= FEW:
             return dict(row for bucket in buckets for row in self._rows("bucket_states", bucket=bucket))
         return dict(self._rows("bucket_states", bucket=None))
 
     def bytes(self) -> int:
-        """Return the bytes that the generation's tables and indexes take on disk."""
+        """Return the bytes of the generation's tables and indexes on disk."""
         return int(self._rows("schema_bytes", schema_name=self.schema)[0][0])
 
     def document_groups(self, first: str = "", after: str = END) -> dict[str, tuple[int, tuple[str, ...]]]:
@@ -203,12 +202,12 @@ class GenerationTables:
     ) -> int:
         """Replace these documents of a bucket and remove others; return the number of chunks deleted.
 
-        `whole` first removes all other rows of the bucket. `held` are documents whose rows stay, marked stale;
-        `regrouped` gives documents other groups and leaves the rest of their rows. `commit` takes part in the
-        transaction.
+        `whole` first removes all other rows of the bucket. `held` are documents whose rows are kept and marked stale;
+        `regrouped` changes only the groups of documents. `commit` is called within the transaction.
 
         Raises ModelError if a vector cannot be stored, and IndexStateError if the generation's statistics are not
-        frozen yet; nothing is written then."""
+        frozen yet; nothing is written then.
+        """
         removed = [*removed_doc_ids, *(document.raw.doc_id for document in documents)]
         parts = [documents] if documents else []
         return self.replace_by_parts(bucket, parts, removed, whole=whole, held=held, regrouped=regrouped, commit=commit)
@@ -224,8 +223,8 @@ class GenerationTables:
         regrouped: Mapping[str, Sequence[str]] | None = None,
         commit: Commit | None = None,
     ) -> int:
-        """Replace documents as `replace` does, holding one part of them in memory at a time. `removed_doc_ids` must
-        include those of them that the bucket may already hold."""
+        """Replace documents like `replace`, with one part of them in memory at a time. `removed_doc_ids` must include
+        those that the bucket may already have."""
         with self.database.writing(bucket) as connection:
             deleted = (
                 self._clear(connection, bucket, held) if whole else self._remove(connection, bucket, removed_doc_ids)
@@ -280,7 +279,7 @@ class GenerationTables:
     def _add_documents(
         self, connection: Connection[Any], bucket: int, documents: Sequence[IndexedDocument]
     ) -> dict[Groups, Postings]:
-        """Copy all rows of documents, and return their postings, which are computed while Postgres takes the rows."""
+        """Copy all rows of documents, and return their postings, which are computed while Postgres stores the rows."""
         average = self._average_terms()
         index_rows.check_vectors(documents, self.generation.dimension, self.generation.half)
         chunk_ids = [chunk.chunk_id for document in documents for chunk in document.chunks]
@@ -319,8 +318,8 @@ class GenerationTables:
         frequencies: Mapping[tuple[str, ...], Mapping[str, int]],
         commit: Callable[[Connection[Any]], None] | None = None,
     ) -> None:
-        """Store the number of chunks with each term, by their documents' groups: once, when the generation's
-        statistics are frozen. `commit` takes part in the transaction."""
+        """Store the number of chunks with each term, by their documents' groups: once, when the generation's statistics
+        are frozen. `commit` is called within the transaction."""
         rows = ((term, groups, count) for groups, counts in frequencies.items() for term, count in counts.items())
         with self.database.writing() as connection:
             self._run(connection, "clear_terms")
@@ -329,7 +328,7 @@ class GenerationTables:
                 commit(connection)
 
     def replace_links(self, links: Iterable[SentenceLink]) -> tuple[int, int]:
-        """Make RELATED_TO hold exactly these links; only rows that differ are touched. Return (written, deleted)."""
+        """Make these links the rows of RELATED_TO; only rows that differ are written. Return (written, deleted)."""
         with self.database.writing() as connection:
             connection.execute(query("generation", "stage_links"))
             rows = ((link.source_id, link.target_id, link.similarity) for link in links)
@@ -338,8 +337,7 @@ class GenerationTables:
             return connection.execute(self._query("merge_links")).rowcount, deleted
 
     def delete_dangling_links(self) -> None:
-        """Delete links that lead nowhere, since a document was withdrawn from a generation whose links are not
-        rebuilt."""
+        """Delete links without a target, after a document was removed from a generation whose links are not rebuilt."""
         with self.database.writing() as connection:
             self._run(connection, "delete_dangling_links")
 

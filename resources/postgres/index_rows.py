@@ -1,8 +1,8 @@
 """The form of documents as rows of the search tables, checked, and encoded for Postgres's binary COPY.
 
-Rows are packed here and not by psycopg, which adapts every element of an array by itself and takes longer for it
-than everything else in a load. 20,000 rows of chunks took 0.44 s of processor time so, and 0.68 s by psycopg with
-pgvector's types; their vectors of 384 dimensions alone 0.11 and 0.13 s (benchmarks/loading.py).
+Rows are packed here rather than by psycopg, which converts every element of an array separately and takes longer for it
+than all other steps of a load. 20,000 rows of chunks took 0.44 s of processor time in this way, and 0.68 s with psycopg
+and pgvector's types; their vectors of 384 dimensions alone took 0.11 and 0.13 s (benchmarks/loading.py).
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def _text(value: str) -> bytes:
 
 
 def _array(kind: str, elements: bytes, count: int) -> bytes:
-    """Encode an array of one dimension, counted from 1, or of none if it is empty. Each element follows its length;
-    none is null."""
+    """Encode an array of one dimension, counted from 1, or of no dimension if it is empty. Each element follows its
+    length; no element is null."""
     shape = _SHAPE(1, 0, _OIDS[kind]) + _COUNTED(count, 1) if count else _SHAPE(0, 0, _OIDS[kind])
     return _with_size(shape + elements)
 
@@ -67,7 +67,7 @@ def _texts(values: Sequence[str]) -> bytes:
 
 @lru_cache(maxsize=512)
 def _same_texts(values: tuple[str, ...]) -> bytes:
-    """Encode texts that many rows share, such as headings, kinds of blocks and groups."""
+    """Return an encoder of texts that many rows share, such as headings, kinds of blocks and groups."""
     return _array("text", b"".join(map(_text, values)), len(values))
 
 
@@ -76,7 +76,7 @@ def _json(value: Jsonb) -> bytes:
 
 
 _NO_PAIRS = _with_size(b"\x01{}")
-"""The value that most rows have as jsonb."""
+"""The jsonb value of most rows."""
 
 
 def _range(value: Range[int]) -> bytes:
@@ -105,7 +105,7 @@ ENCODERS: Mapping[str, Callable[[Any], bytes]] = {
     "vector": _vector,
     "bytea": _with_size,
 }
-"""Encoders by type of column: each gives a value as COPY takes it, with its length before it."""
+"""Encoders by column type: each converts a value for COPY, with its length before it."""
 
 
 def packed_rows(types: Collection[str], rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
@@ -125,7 +125,7 @@ def packed_rows(types: Collection[str], rows: Iterable[Sequence[Any]]) -> Iterat
 
 
 LARGEST_HALF = 65504.0
-_MEND = "mend the model or endpoint that gave it, and run again"
+_MEND = "check the model or endpoint that gave it, and run again"
 
 Columns = Mapping[str, str]
 """Columns of a table in the order in which its rows are made, copied and compared, with their types in `ENCODERS`.

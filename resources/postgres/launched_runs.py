@@ -1,4 +1,4 @@
-"""The progress and results of runs that Dagster launched, as each of them tells it in Postgres."""
+"""The progress and results of runs that Dagster launched, which each run records in Postgres."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 TOLD_EVERY = 2.0
-"""Least seconds between two reports of progress within one stage, so that reporting costs little."""
+"""Least seconds between two reports of progress within one stage, to keep reporting cheap."""
 _KEPT_DAYS = 30
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchedRun:
-    """A run that Dagster launched. `buckets` are the ones that it was launched for; none if its work has no buckets.
-    `done` of `total` is its progress in its `stage`."""
+    """A run that Dagster launched. `buckets` are those that it was launched for, if any. `done` of `total` is its
+    progress in its `stage`."""
 
     run_id: str
     host: str
@@ -39,7 +39,8 @@ class LaunchedRun:
     done: int
     total: int
     alone: bool | None = None
-    """True if the run holds the lock alone, False if shared; None if it holds no lock, or nobody asked."""
+    """True if the run holds the lock exclusively, False if shared; None if it holds no lock, or this was not
+    queried."""
 
 
 class OwnRun:
@@ -58,8 +59,8 @@ class OwnRun:
             connection.execute(query("launched_runs", "begin"), {"run_id": self._run_id, **here})
 
     def tell(self, stage: str, done: int, total: int) -> None:
-        """Report progress, like StageProgress. If the server does not answer, the work will find that out; the
-        report is dropped."""
+        """Report progress, like StageProgress. If the server does not answer, the report is dropped; the work itself
+        will raise the error."""
         with self._lock:
             ended = 0 < total == done
             if stage == self._stage and not ended and self._clock() - self._told < TOLD_EVERY:
@@ -69,7 +70,7 @@ class OwnRun:
                 self._write("tell", {"stage": stage, "done": done, "total": total})
 
     def keep(self, record: Any) -> None:
-        """Store the record of the run so far, in place of the last one stored."""
+        """Store the record of the run so far, replacing the last one."""
         self._write("keep", {"record": json.dumps(record, default=str)})
 
     def end(self) -> None:
@@ -87,15 +88,15 @@ class LaunchedRuns:
         self._database = database
 
     def of_backfill(self, backfill: str) -> list[LaunchedRun]:
-        """Return a backfill's runs that have begun, in the order in which they began."""
+        """Return the runs of a backfill that have begun, in order of their beginning."""
         return self._rows("of_backfill", {"backfill": backfill})
 
     def at_work(self, session: str) -> list[LaunchedRun]:
-        """Return the runs that have a session now; it is named `session` and the run's id."""
+        """Return the runs that now have a database session, whose name is `session` and the run's id."""
         return self._rows("at_work", {"session": session})
 
     def records(self, run_ids: Sequence[str]) -> list[dict[str, Any]]:
-        """Return the records that these runs stored, in the order in which they began."""
+        """Return the records of these runs, in order of their beginning."""
         with self._database.connect() as connection:
             found = connection.execute(query("launched_runs", "records"), {"run_ids": list(run_ids)}).fetchall()
         return [json.loads(record) for (record,) in found]

@@ -1,15 +1,15 @@
-"""BM25 over packed postings: their blocks as they are stored, as a search reads them, and chunks ranked by them.
+"""BM25 over packed postings: their stored blocks, their reading in a search, and the ranking of chunks.
 
-A row holds, for a term, a bucket and the groups of its documents, the rising numbers of chunks and their weights,
-packed as Postgres sends them (int4send, float4send), since arrays would take longer to decode than a search takes to
-sum. Beside them lie, for each block, its size, its first and last number, and a bound of its weights.
+A row has, for a term, a bucket and the groups of its documents, the ascending numbers of chunks and their weights,
+packed in Postgres's binary form (int4send, float4send), since decoding arrays would take longer than the whole search.
+A row also has for each block its size, its first and last number, and a bound of its weights.
 
-A chunk's address is key * 2**32 + number, where the key numbers the row within the term, so addresses rise over all
-rows of a term. Terms are summed from the rarest on. A chunk that can no longer be among the best is left out, and when
-few are left, only those are looked up in the postings of common terms. Nothing is approximated.
+A chunk's address is key * 2**32 + number, where the key numbers the row within the term, so addresses ascend over all
+rows of a term. Terms are summed from the rarest on. A chunk that can no longer be among the best is dropped, and when
+few are left, only those are searched in the postings of common terms. The result is exact.
 
-Howard Turtle and James Flood, Query evaluation: strategies and optimizations, 1995 (MaxScore); Shuai Ding and
-Torsten Suel, Faster top-k document retrieval using block-max indexes, SIGIR 2011.
+Howard Turtle and James Flood, Query evaluation: strategies and optimizations, 1995 (MaxScore); Shuai Ding and Torsten
+Suel, Faster top-k document retrieval using block-max indexes, SIGIR 2011.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ K1, B = 1.2, 0.75
 POSTED_BYTES = 4
 """Bytes of a number, and of a weight."""
 POSTING_BLOCK = 128
-"""Most postings in a block; a block that was appended to a row may have fewer."""
+"""Most postings of a block; a block that was appended to a row may have fewer."""
 BLOCK_BYTES = 16
 _BLOCK_FIELDS = [("size", ">i4"), ("first", ">i4"), ("last", ">i4"), ("greatest", ">f4")]
 
@@ -85,8 +85,7 @@ def unpacked_blocks(blocks: bytes) -> NDArray[Any]:
 
 
 def are_bounded(numbers: bytes, weights: bytes, blocks: bytes) -> bool:
-    """Say whether the blocks of a row describe these postings, in order, and no weight is above its block's
-    greatest."""
+    """Say whether the blocks of a row match these postings in order, and no weight exceeds its block's bound."""
     import numpy as np
 
     try:
@@ -108,8 +107,8 @@ def are_bounded(numbers: bytes, weights: bytes, blocks: bytes) -> bool:
 def packed_rows(
     bucket: int, labels: Sequence[Label], bounds: Sequence[int], numbers: StoredNumbers, weights: StoredWeights
 ) -> Iterator[Row]:
-    """Yield rows of the table: the postings of `labels[i]` lie from `bounds[i]` to `bounds[i + 1]`, by rising
-    number."""
+    """Yield rows of the table: the postings of `labels[i]` are those from `bounds[i]` to `bounds[i + 1]`, in ascending
+    order of numbers."""
     import numpy as np
 
     begins, ends = np.array(bounds[:-1], np.int64), np.array(bounds[1:], np.int64)
@@ -129,14 +128,14 @@ def packed_rows(
 
 
 def saturate(counts: Floats, lengths: Floats, average: float) -> Floats:
-    """Return BM25 weights without the idf, of a term's counts in texts of these lengths."""
+    """Return BM25 weights without idf, from a term's counts in texts of these lengths."""
     return counts * (K1 + 1) / (counts + K1 * (1 - B + B * lengths / average))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Postings:
-    """Chunk numbers, in the documents' order, and their BM25 weights. The postings of all terms lie one after the
-    other: those of `terms[i]` from `bounds[i]` to `bounds[i + 1]`."""
+    """Chunk numbers, in the documents' order, and their BM25 weights. The postings of all terms are joined: those of
+    `terms[i]` are from `bounds[i]` to `bounds[i + 1]`."""
 
     terms: Sequence[str]
     bounds: Sequence[int]
@@ -144,13 +143,13 @@ class Postings:
     weights: StoredWeights
 
     def rows(self, bucket: int, groups: Sequence[str] = ()) -> Iterator[Row]:
-        """Return rows of the table, for documents that all have these groups."""
+        """Return rows of the table for documents that all have these groups."""
         labels = [(term, groups) for term in self.terms]
         return packed_rows(bucket, labels, self.bounds, self.numbers, self.weights)
 
 
 def by_groups(documents: Iterable[IndexedDocument]) -> dict[Groups, list[IndexedDocument]]:
-    """Group documents by who may find them, since each such group has statistics of its own."""
+    """Group documents by the groups that may find them, since each such set has separate statistics."""
     found: dict[Groups, list[IndexedDocument]] = {}
     for document in documents:
         found.setdefault(document.facts.groups, []).append(document)
@@ -158,10 +157,11 @@ def by_groups(documents: Iterable[IndexedDocument]) -> dict[Groups, list[Indexed
 
 
 def postings_of(documents: Iterable[IndexedDocument], numbers: Mapping[str, int], average_terms: float) -> Postings:
-    """Return the postings with BM25 weights without the idf, which the question brings:
-    w = tf (k1 + 1) / (tf + k1 (1 - b + b len / average)).
+    """Return the postings with BM25 weights without idf, which is applied at query time: w = tf (k1 + 1) / (tf + k1 (1
+    - b + b len / average)).
 
-    `numbers` rise in the order of the documents and their chunks."""
+    `numbers` ascend in the order of the documents and their chunks.
+    """
     import numpy as np
     import pyarrow as pa
 
@@ -201,7 +201,7 @@ def joined_postings(parts: Sequence[Postings]) -> Postings:
 
 
 class StandingPostings:
-    """All rows of one bucket that are in the table. Raises ValueError if they are not numbers and weights."""
+    """All rows of one bucket in the table. Raises ValueError if they are not numbers and weights."""
 
     def __init__(self, bucket: int, rows: Sequence[Stored]) -> None:
         import numpy as np
@@ -211,13 +211,13 @@ class StandingPostings:
         self._bounds = np.array([0, *accumulate(len(row[2]) // POSTED_BYTES for row in rows)])
 
     def rows_without(self, removed: Sequence[int]) -> Iterator[Row]:
-        """Return the rows that lose some of their chunks, without the removed ones."""
+        """Return the rows that contain removed chunks, without these chunks."""
         import numpy as np
 
         return self._rows_left(~np.isin(self._numbers, np.array(removed, np.int32)))
 
     def only(self, kept: Sequence[int]) -> Iterator[Row]:
-        """Return the rows that lose some of their chunks, with the kept ones alone."""
+        """Return the rows that contain other chunks than `kept`, with only the kept ones."""
         import numpy as np
 
         return self._rows_left(np.isin(self._numbers, np.array(kept, np.int32)))
@@ -233,7 +233,7 @@ class StandingPostings:
         return self._pack_rows([self._labels[row] for row in changed.tolist()], bounds, places)
 
     def rows_with_moves(self, groups: Mapping[int, Groups]) -> Iterator[Row]:
-        """Return the rows that chunks move to, given their new groups by number, complete with the chunks already
+        """Return the rows to which chunks move, given their new groups by number, together with the chunks already
         there."""
         import numpy as np
 
@@ -263,20 +263,19 @@ class StandingPostings:
 
 
 KEY = 32
-"""Number of an address's low bits that hold the chunk number; the key is above them."""
+"""Number of low bits of an address for the chunk number; the key is above them."""
 LOOKED_UP = 512
-"""Number of postings that can be read with all others of their term in the time that reading one block by itself
-takes."""
+"""Number of postings that are read together in the time of reading one block separately."""
 
 Slice = tuple[str, int, int]
-"""A row, by its place, with the first posting and how many."""
+"""A row by its place, the first posting, and the number of postings."""
 Read = Callable[[Sequence[Slice]], Sequence[tuple[bytes, bytes]]]
 """A function that reads the numbers and weights of each slice."""
 
 
 class PostingRow(NamedTuple):
-    """A row of a term's postings. `place` is its location in the table, by which it is read again. Some rows come
-    with their numbers and weights."""
+    """A row of a term's postings. `place` is its location in the table, for reading it again. Some rows already have
+    their numbers and weights."""
 
     key: int
     place: str
@@ -373,14 +372,14 @@ class TermPostings:
     # ------------------------------------------------------------ looked up
 
     def greatest_of(self, addresses: Addresses) -> Weights:
-        """Return an upper bound of each address's weight: 0 if no block covers it."""
+        """Return an upper bound of the weight at each address, or 0 if no block covers it."""
         import numpy as np
 
         block = self._block_of(addresses)
         return np.where(block >= 0, self._blocks.greatest[block], 0.0)
 
     def weights_of(self, addresses: Addresses) -> Weights:
-        """Return the weight at each address, 0 if it has no posting."""
+        """Return the weight at each address, or 0 if it has no posting."""
         import numpy as np
 
         block = self._block_of(addresses)
@@ -413,7 +412,7 @@ class TermPostings:
         return self._postings(np.flatnonzero(np.cumsum(opened[:-1])))
 
     def _block_of(self, addresses: Addresses) -> Places:
-        """Return the index of the block that may hold each address, -1 if no block can."""
+        """Return the index of the block that may contain each address, or -1."""
         import numpy as np
 
         block = np.searchsorted(self._blocks.first, addresses, "right") - 1
@@ -438,7 +437,7 @@ class TermPostings:
 
 
 def read_whole(terms: Iterable[TermPostings]) -> None:
-    """Read all postings of these terms at once."""
+    """Read all postings of these terms in one request."""
     waiting = [term for term in terms if not term.is_read]
     read = [(row.place, 0, row.size) for term in waiting for row in term._rows if row.numbers is None]
     found = iter(waiting[0]._read(read) if read else ())
@@ -471,25 +470,26 @@ def _unpack_parts(parts: Sequence[tuple[bytes, bytes]], sizes: Sequence[int]) ->
 
 
 WIDEST = 1 << 16
-"""Widest range of numbers for which a sum is kept at its chunk's number. A range up to WIDE times the number of
-postings counts as narrow too. Wider ranges hold mostly chunks without the terms, so sums are kept in the order of
-the numbers that occur."""
+"""Widest range of numbers for an array of sums indexed by chunk number. A range up to WIDE times the number of postings
+counts as narrow too. Wider ranges have mostly chunks without the terms, so their sums are stored only for numbers that
+occur."""
 WIDE = 16
 SUM_BLOCK = 256
 PLAIN = 1 << 21
-"""Postings up to which reading and summing all is faster than leaving some out."""
+"""Number of postings up to which summing all is faster than dropping some."""
 WEIGHED = 8
-"""Most sums per posting of a term for which the check whether the rest may be left out pays."""
+"""Most sums for each posting of a term at which checking for dropped chunks is worthwhile."""
 SURE = 1 - 1e-6
 """A relative margin: scores are rounded to single precision, and sums made in double, so values nearer than this may
 be equal."""
 
 
 class Ranking:
-    """Sums of `factor * weight` over the postings of terms, which no chunk has twice.
+    """Sums of `factor * weight` over the postings of terms; no chunk has a term twice.
 
-    They are made in double precision, term after term, the rarest first, and rounded to single, so that chunks with
-    the same text score the same. Raises ValueError for invalid postings."""
+    They are computed in double precision, term by term from the rarest, and rounded to single precision, so chunks with
+    the same text have the same score. Raises ValueError for invalid postings.
+    """
 
     def __init__(self, terms: Iterable[tuple[float, TermPostings]]) -> None:
         import numpy as np
@@ -515,7 +515,8 @@ class Ranking:
     # ------------------------------------------------------------ the best
 
     def best(self, depth: int) -> dict[int, float]:
-        """Return score by number of the `depth` best chunks, and of all that score the same as the last of them."""
+        """Return the scores, by number, of the `depth` best chunks, and of all with the same score as the last of
+        them."""
         import numpy as np
 
         places, sums = self._complete_places(self._hopeful(depth), depth)
@@ -527,7 +528,7 @@ class Ranking:
 
     @cached_property
     def _most(self) -> list[float]:
-        """Return, for each term, an upper bound of the sum that it and all later terms can add to a chunk."""
+        """Return, for each term, an upper bound of the amount that it and all later terms can add to a chunk's sum."""
         most = [factor * term.greatest for factor, term in self._terms]
         return [*accumulate(reversed(most), initial=0.0)][::-1]
 
@@ -550,18 +551,19 @@ class Ranking:
         return np.flatnonzero(self._sums >= least) if least > 0 else np.flatnonzero(self._sums)
 
     def _reached_score(self, depth: int) -> float:
-        """Return a score that at least `depth` sums reach, from the greatest of each block."""
+        """Return a score that at least `depth` sums reach, from the greatest sum of each block."""
         return SURE * _last_of(depth, self._sums.reshape(-1, SUM_BLOCK).max(axis=1))
 
     def _may_leave_out(self, place: int) -> bool:
-        """Say whether the terms from this one on may bring no chunk among the best, and checking that is worthwhile."""
+        """Say whether the remaining terms may bring no further chunk among the best, and checking this is
+        worthwhile."""
         _, term = self._terms[place]
         worth = not term.is_read and term.posted * WEIGHED >= self._size
         return worth and self._most[0] > 2 * self._most[place]
 
     def _complete_places(self, places: NDArray[np.intp], depth: int) -> tuple[NDArray[np.intp], Floats]:
-        """Return the places that can still be among the best after the remaining terms are looked up one by one, and
-        their sums."""
+        """Return the places that can still be among the best, and their sums, after the remaining terms are looked up
+        one by one."""
         import numpy as np
 
         sums, addresses = self._sums[places], self._addresses(places, self._owner[places])
@@ -592,7 +594,7 @@ class Ranking:
     # ------------------------------------------------------------ given chunks and documents
 
     def scores_of(self, numbers: Iterable[int]) -> dict[int, float]:
-        """Return score by number, for those of these chunks that have one."""
+        """Return the scores of these chunks by number; chunks without a score are left out."""
         import numpy as np
 
         asked = np.unique(np.fromiter(numbers, np.int64))
@@ -612,8 +614,8 @@ class Ranking:
         return self._scores(places[found], sums[found].astype(np.float32))
 
     def count_terms(self, chunks: Sequence[tuple[int, int]], average_terms: float) -> list[tuple[float, Floats]]:
-        """Return, for each term, its factor and how often it stands in each of these chunks, given as (number, terms).
-        Counts are got back from the weights, in which they are not rounded."""
+        """Return, for each term, its factor and its count in each of these chunks, given as (number, terms). Counts are
+        computed from the weights, where they are not rounded."""
         import numpy as np
 
         found = np.array(self.sums_within([(number, number) for number, _ in chunks])).reshape(
@@ -625,8 +627,8 @@ class Ranking:
         return [(factor, own) for (factor, _), own in zip(self._given, counts, strict=True)]
 
     def sums_within(self, ranges: Sequence[tuple[int, int]]) -> list[list[float]]:
-        """Return, for each term without its factor, the sum of weights over each of these ranges of numbers. Each
-        range is of one document, whose chunks all have one key."""
+        """Return, for each term without its factor, the sum of weights over each of these ranges of numbers. Each range
+        is within one document, whose chunks all have the same key."""
         import numpy as np
 
         bounds = np.array(ranges, np.int64).reshape(-1, 2)
@@ -646,7 +648,7 @@ class Ranking:
         return numbers - self._first if self._first else numbers
 
     def _known_owners(self, owners: NDArray[np.int32]) -> tuple[NDArray[np.intp], Numbers]:
-        """Return indexes of owners, each with a key: every key for an owner that no added term has revealed."""
+        """Return indexes of owners, each with a key. An owner that no added term has identified gets every key."""
         import numpy as np
 
         told, others = np.flatnonzero(owners >= 0), np.flatnonzero(owners < 0)
@@ -664,13 +666,13 @@ class Ranking:
 
 
 def _one_of(owners: NDArray[np.int32]) -> int:
-    """Return the one known owner, -1 if no owner is known or several are."""
+    """Return the only known owner, or -1 if no owner or several are known."""
     told = owners[owners >= 0]
     return int(told[0]) if len(told) and (told == told[0]).all() else -1
 
 
 def _last_of(depth: int, values: Floats) -> float:
-    """Return the least of the `depth` best values, 0 if there are fewer values."""
+    """Return the smallest of the `depth` best values, or 0 if there are fewer values."""
     import numpy as np
 
     return float(np.partition(values, -depth)[-depth]) if len(values) >= depth else 0.0

@@ -1,4 +1,5 @@
-"""The check and repair of row-level security in Postgres, which keeps documents' groups apart, in every generation."""
+"""The check and repair of row-level security in Postgres, which hides documents from other groups, in every
+generation."""
 
 from __future__ import annotations
 
@@ -19,14 +20,14 @@ if TYPE_CHECKING:
 
 
 def security_problems(database: Database, schema: str) -> list[tuple[str, str]]:
-    """Return tables without row-level security, policies that differ from the defined ones, and rights of the query
-    role beyond reading by them."""
+    """Return tables without row-level security, policies that differ from the defined ones, and permissions of the
+    query role beyond reading under these policies."""
     with database.connect() as connection:
         return [(code, message) for code, message, _ in _open_doors(connection, schema)]
 
 
 def _open_doors(connection: Connection[Any], schema: str) -> list[tuple[str, str, bool]]:
-    """Return code and message of each problem, and whether a query may be shown other rows by it."""
+    """Return code and message of each problem, and whether it could show other rows to a query."""
     defined = statements("generation")["define_asker_groups"].split("$$")[1]
     values = {"schema_name": schema, "asker_groups": defined}
     return connection.execute(query("audit", "unsecured"), values).fetchall()
@@ -34,13 +35,13 @@ def _open_doors(connection: Connection[Any], schema: str) -> list[tuple[str, str
 
 TABLES = ("documents", "document_names", "abbreviations", "chunks", "sentences", "sentence_links", "postings", "terms")
 _sound: dict[tuple[str, int, str, str], str] = {}
-"""The state of row-level security that was last found sound, by server, database and schema. Every query compares
-the present state with it, which is cheap; only a state that differs is examined closely."""
+"""The last state of row-level security that was found correct, by server, database and schema. Every query compares the
+present state with it, which is cheap; only a different state is examined in detail."""
 
 
 def require_row_security(connection: Connection[Any], generation: int) -> None:
-    """Raise IndexStateError (`row_security`) unless restricted rows are kept from the asker. The check runs within
-    the transaction of a query, as the query role. Other rights, which show no query other rows, are left to
+    """Raise IndexStateError (`row_security`) unless restricted rows are hidden from the asker. The check runs within
+    the transaction of a query, as the query role. Other permissions, which cannot show rows to a query, are checked by
     `verify`."""
     schema = schema_name(generation)
     values = {"tables": [f"{schema}.{name}" for name in TABLES]}
@@ -55,17 +56,18 @@ def require_row_security(connection: Connection[Any], generation: int) -> None:
         return
     told = f" ({opened[0]})" if opened else ""
     raise IndexStateError(
-        f"row-level security does not hold in generation {generation}{told}, so nothing is read from it; see `pincite "
-        "verify`, and run `pincite index`, which puts it back",
+        f"row-level security is damaged in generation {generation}{told}, so nothing is read from it; see `pincite "
+        "verify`, and run `pincite index`, which repairs it",
         "row_security",
     )
 
 
 def secure(catalog: Catalog) -> None:
-    """Recreate policies and rights in the generations in which they are wrong. Only an administrator can change the
-    attributes of the query role itself; the audit reports them.
+    """Recreate policies and permissions in the generations in which they are wrong.
 
-    A generation that cannot be secured is shut. Its error is raised after all the others are secured."""
+    Only an administrator can change the attributes of the query role itself; the audit reports them. A generation that
+    cannot be secured is closed to readers, and its error is raised after all others are secured.
+    """
     each_generation(catalog, partial(_secure, catalog.database))
 
 
@@ -79,8 +81,8 @@ def _secure(database: Database, generation: GenerationRow) -> None:
 
 @contextmanager
 def shut_where_damaged(database: Database, generation: GenerationRow) -> Iterator[None]:
-    """Shut a generation if its tables are too damaged to take restrictions, so that nobody reads it. Its rights are
-    given back when it can be secured again."""
+    """Close a generation to readers if its tables are too damaged for new restrictions. It is opened again when it can
+    be secured."""
     try:
         yield
     except IndexStateError as error:
@@ -91,7 +93,7 @@ def shut_where_damaged(database: Database, generation: GenerationRow) -> Iterato
 
 
 def _withdraw_rights(connection: Connection[Any], generation: GenerationRow) -> None:
-    """Drop the policies, and all rights in a generation except its owner's."""
+    """Drop the policies, and all permissions in a generation except its owner's."""
     for step in ("unprotect", "revoke", "revoke_tables"):
         connection.execute(query("generation", step, schema=generation.schema))
     for step in ("define_asker_groups", "revoke_asker_groups", "grant_asker_groups", "use_catalog"):

@@ -1,10 +1,10 @@
-"""The exclusion of runs from each other: which may work on a state at once, and what each of them may still write.
+"""The locks of runs: which runs may work on a state at the same time, and what each may write.
 
-A run that concerns the whole corpus is alone; runs of some buckets each go on beside each other. Both hold an
-advisory lock, exclusive or shared, until they end, or their connection does, whether or not their process still lasts.
-So every run also has a number, a fencing token (Kleppmann, How to do distributed locking, 2016). A table holds the
-token for all that the run may write, and its writing transactions lock it for share: a newer token there refuses the
-run, and a newer run waits for the transactions under way.
+A run over the whole corpus is alone; runs over some buckets each may work at the same time. Both hold an advisory lock,
+exclusive or shared, until they or their connection end, even if the process is still alive. So every run also has a
+number, a fencing token (Kleppmann, How to do distributed locking, 2016). A table stores the token of the run for each
+thing that it may write, and writing transactions lock that row for share: a newer token stops the run, and a newer run
+waits for the transactions in progress.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     import psycopg
 
 ENDS_WITHIN = 5.0
-"""Seconds within which the server notices that a client was killed, and releases its locks."""
+"""Seconds within which the server notices that a client was killed and releases its locks."""
 ALL = -1
-"""The number, in place of a bucket's, for all that belongs to no bucket: generations, statistics, the pointer to the
-live one."""
+"""Number in place of a bucket's for all that belongs to no bucket: generations, statistics, the pointer to the live
+one."""
 MOST_BUCKETS = 64
 _NAMED = 3
 
 Waiting = Callable[[str], None]
-"""A callback that is called once with the holders of the lock that is waited for."""
+"""A callback that is called once with the holders of the awaited lock."""
 
 
 def lock_key(name: str) -> int:
@@ -42,16 +42,17 @@ def lock_key(name: str) -> int:
 
 
 def _division_number(count: int) -> int:
-    """Return the number, in place of a bucket's, for runs whose settings divide the documents into `count` buckets."""
+    """Return the number, in place of a bucket's, for runs that divide the documents into `count` buckets."""
     return ALL - count
 
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """The right to write of the run with this token: everything, or only `buckets`, of `count` in all.
+    """The permission to write for the run with this token: everything, or only `buckets` of `count` buckets.
 
-    Buckets of another number hold other documents, and a document's rows are the same rows whatever the number is. So a
-    newer run with another number takes over everything from runs of some buckets. It has no number if `count` is 0."""
+    With another number of buckets, the same documents are in other buckets. So a newer run with another number takes
+    over everything from runs of some buckets. `count` is 0 if there is no number.
+    """
 
     name: str
     token: int
@@ -59,16 +60,17 @@ class Fence:
     count: int = 0
 
     def require(self, connection: psycopg.Connection[Any], bucket: int | None = None) -> None:
-        """Keep newer runs, until the transaction ends, from writing this bucket, or the data of no bucket.
+        """Prevent newer runs from writing this bucket, or the data outside buckets, until the transaction ends.
 
-        Raises IndexStateError: `lock_lost` if a newer run may write there by now, `not_held` if this run never
-        might."""
+        Raises IndexStateError: `lock_lost` if a newer run may now write there, `not_held` if this run was never allowed
+        to.
+        """
         if self.buckets is not None and bucket not in self.buckets:
             what = "what belongs to the whole corpus" if bucket is None else f"bucket {bucket:02d}"
             told = ", ".join(f"{at:02d}" for at in sorted(self.buckets))
             raise IndexStateError(
-                f"the {self.name} run of buckets {told} may not write {what}, which others may be working on; "
-                "materialise that in a run of its own",
+                f"the {self.name} run of buckets {told} may not write {what}, since others may be working on it; "
+                "materialise it in a separate run",
                 "not_held",
             )
         others = (
@@ -81,8 +83,8 @@ class Fence:
         own = ALL if self.buckets is None else bucket
         if found.get(own) != self.token or any(token > self.token for token in found.values()):
             raise IndexStateError(
-                f"another run has begun since that writes what this {self.name} run does: its connection with the lock "
-                "broke, or the newer one took over its buckets; nothing more was written, run it again",
+                f"a newer run now writes the same data as this {self.name} run: its connection with the lock broke, or "
+                "the newer run took over its buckets; nothing more was written, run it again",
                 "lock_lost",
             )
 
@@ -94,8 +96,8 @@ def begin(
     run_id: str = "",
     count: int = 0,
 ) -> Fence:
-    """Begin a run of these buckets, of `count`, or of all if none are named; earlier runs may not write them any
-    more."""
+    """Begin a run of these buckets, of `count`, or of all if no buckets are named. Earlier runs may then no longer
+    write them."""
     token = int(_one(connection, "next_run")[0])
     taken = [ALL] if buckets is None else sorted([*buckets, *([_division_number(count)] if count else [])])
     values = {"name": name, "token": token, "buckets": taken, "run_id": run_id}
@@ -106,10 +108,11 @@ def begin(
 def lock(
     connection: psycopg.Connection[Any], name: str, wait_seconds: float, waiting: Waiting, shared: bool = False
 ) -> None:
-    """Take the lock of a name, `shared` or alone, until the connection ends. A run that waits to be alone comes before
-    later ones that want to share the lock: they wait at a gate.
+    """Take the lock of a name, `shared` or exclusive, until the connection ends. A run that waits for the exclusive
+    lock comes before later ones that want to share it: those wait at a gate.
 
-    Raises IndexStateError (`busy`) naming the holders if the lock is not free within `wait_seconds`."""
+    Raises IndexStateError (`busy`) naming the holders if the lock is not free within `wait_seconds`.
+    """
     began, told, passed = time.monotonic(), False, False
     gate, key = {"key": lock_key(f"{name}, next")}, {"key": lock_key(name)}
     ask, leave = ("try_shared_lock", "unlock_shared") if shared else ("try_lock", "unlock")
@@ -132,8 +135,8 @@ def lock(
 
 
 def unlock(connection: psycopg.Connection[Any], name: str, shared: bool = False) -> None:
-    """Release the lock of a name, unless the connection broke. A server may notice later that a connection was closed,
-    and the next run, of the same process perhaps, would find the lock taken."""
+    """Release the lock of a name, unless the connection broke. If the lock were not released here, the server might
+    notice the closed connection late, and the next run would find the lock taken."""
     import psycopg
 
     with suppress(psycopg.Error):
@@ -141,8 +144,8 @@ def unlock(connection: psycopg.Connection[Any], name: str, shared: bool = False)
 
 
 def _busy(connection: psycopg.Connection[Any], name: str) -> tuple[str, bool]:
-    """Return the holders of a name's lock, and whether it is about to be free: nobody holds it any more, or the
-    holders' processes no longer run on this machine."""
+    """Return the holders of a name's lock, and whether it will soon be free: nobody holds it any more, or the holders'
+    processes no longer run on this machine."""
     holders: list[tuple[str, int]] = []
     for lock_name in (name, f"{name}, next"):
         values = {"key": lock_key(lock_name)}

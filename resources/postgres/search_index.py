@@ -1,12 +1,12 @@
-"""One generation as the query side searches it: `pipelines.ports.SearchIndex` over Postgres.
+"""The search in one generation: `pipelines.ports.SearchIndex` over Postgres.
 
 Everything is read in one repeatable-read, read-only transaction, so a query sees one state of one generation even while
 documents are replaced. It is read as the query role: row-level security hides documents that the asker's groups may not
 find, also at every edge between sentences.
 
-A filter works inside SQL, with values only as parameters, and never costs hits. If few chunks match, each is
-compared; otherwise the best of all are searched, for vectors by an iterative walk of the index, and more are asked
-for until k match. docs/reference/searching.md says how this scales.
+A filter is part of the SQL, with values only as parameters, and never reduces the number of hits. If few chunks match,
+each is compared; otherwise the best of all chunks are searched, for vectors by an iterative index scan, and more are
+requested until k match. docs/reference/searching.md says how this scales.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ if TYPE_CHECKING:
 EF_SEARCH_WIDTH = 2
 LEAST_EF_SEARCH, MOST_EF_SEARCH = 200, 1_000
 WALK_WIDTH = 4
-"""Factor by which a walk with a filter takes more than k rows, of which the best k are kept: a walk finds some late."""
+"""Factor by which an index search with a filter reads more than k rows and keeps the best k, since the index finds some
+rows late."""
 
 _COLUMNS = {
     "source": "sources",
@@ -71,14 +72,14 @@ _COLUMNS = {
     "section": "sections",
 }
 MOST_LOOKED_AT = 20_000
-"""Most documents of which the values are looked at that a bound needs, so that a question stays fast."""
+"""Most documents whose values are read for a comparison, so that a question stays fast."""
 _SHOWN = 10
 MOST_VALUES = 30
-"""Most values of a filter's key among which the one is looked for that was probably meant."""
+"""Most values of a filter's key that are compared with a misspelt one."""
 MOST_ABBREVIATIONS = 500
 """Most abbreviations that are read for a question."""
 MOST_BEARERS = 10_000
-"""Most documents that are counted, and most that bear a name, so that a question stays fast."""
+"""Most documents that are counted, and most documents with a name, so that a question stays fast."""
 _COLUMN_OF: Mapping[str, tuple[str, ...]] = {"spans": ("starts", "ends"), "reached": ()}
 _PASSAGE_COLUMNS = [name for field in fields(Passage) for name in _COLUMN_OF.get(field.name, (field.name,))]
 
@@ -140,14 +141,14 @@ def filter_parameters(filters: Filters, metadata_keys: Sequence[str] = ()) -> di
 
 
 def _bound_parameters(bound: Comparison, number: int | str = "") -> dict[str, str | None]:
-    """Return the parameters of the fragment `within`, as the one of this number has them."""
+    """Return the parameters of the fragment `within` for the bound of this number."""
     first, last = bound.days or (None, None)
     values = {"key": bound.key, "numbers": bound.numbers, "first": first, "last": last}
     return {f"bound{number}_{name}": value for name, value in values.items()}
 
 
 def nearest(value: str, known: Sequence[str]) -> str:
-    """Return a question for the known value that is nearest to another, or the known values."""
+    """Return a question that suggests the known value nearest to another, or a list of the known values."""
     lower = {each.lower(): each for each in known}
     if near := difflib.get_close_matches(value[:100].lower(), lower, n=1):
         return f"did you mean {lower[near[0]]!r}?"
@@ -166,20 +167,20 @@ def _not_allowed(key: str, metadata_keys: Sequence[str]) -> UsageError:
 # ---------------------------------------------------------------- statements
 
 VALUES = ("is_number", "is_day", "as_day")
-"""Fragments about one metadata value, which the fragment `within` contains."""
+"""Fragments about one metadata value, used within the fragment `within`."""
 FRAGMENTS = (
     *("sentence_columns", "sentence_matching", "matching", "filter", "bounds", "document_filter", "has_day", "own_day"),
     *VALUES,
 )
-"""Fragments of statements by name, each of which may contain those after it."""
+"""Fragments of statements by name; each may contain later ones."""
 DISTANCES = ("distance", "sentence_distance")
-"""Fragments that differ for vectors of half precision."""
+"""Fragments that differ for half-precision vectors."""
 
 
 @cache
 def _statement(name: str, half: int | None, bounds: int = 0, **values: str) -> Composed:
     """Return a statement of search_chunks.sql or search_sentences.sql with its fragments filled in, for a filter with
-    this number of `bounds`. `half` is the dimension of vectors that are compared in half precision."""
+    this number of `bounds`. `half` is the dimension of half-precision vectors."""
     known = {**statements("search_chunks"), **statements("search_sentences")}
     within = known["within"]
     for fragment in VALUES:
@@ -208,14 +209,12 @@ class Generation:
 
     @property
     def half(self) -> bool:
-        """Say whether the generation's vector indexes are of half precision, which the vectors of queries must then
-        match."""
+        """Say whether the generation's vector indexes use half precision, which query vectors must match."""
         return is_half(self.dimension, self.statistics)
 
 
 def _passage(row: tuple[Any, ...]) -> Passage:
-    """Return the passage in a row of the statement `passages`, whose columns are in the order of the record's
-    fields."""
+    """Return the passage in a row of the statement `passages`; its columns are in the order of the record's fields."""
     values = dict(zip(_PASSAGE_COLUMNS, row, strict=True))
     spans = tuple(zip(values.pop("starts"), values.pop("ends"), strict=True))
     for name in ("header_chain", "block_types"):
@@ -228,7 +227,7 @@ def _passage(row: tuple[Any, ...]) -> Passage:
 
 
 EXACT_SENTENCES = 5_000
-"""Most matching sentences that are compared one by one."""
+"""Number of matching sentences up to which each is compared."""
 BLOCK_TYPES = {
     "table_row": ("table-row",),
     "list_item": ("list-item",),
@@ -238,7 +237,7 @@ BLOCK_TYPES = {
     "paragraph": ("paragraph", "clause"),
     "code": ("code",),
 }
-"""Block types of a chunk that a sentence may come from, by the sentence's source."""
+"""Block types of a chunk from which a sentence may come, by the sentence's source."""
 
 
 def _found_sentences(rows: Sequence[tuple[Any, ...]]) -> list[FoundSentence]:
@@ -246,7 +245,7 @@ def _found_sentences(rows: Sequence[tuple[Any, ...]]) -> list[FoundSentence]:
 
 
 def _paragraph(chunk: Passage, key: ParagraphKey, members: Sequence[Any]) -> Paragraph:
-    """Return the part of a chunk that its sentences describe; the whole chunk if they name no paragraph."""
+    """Return the part of a chunk that its sentences describe, or the whole chunk if they name no paragraph."""
     boxes = {sentence_id: tuple(Box(**box) for box in found) for sentence_id, _, _, found, *_ in members}
     if not key[1]:
         return Paragraph(chunk, boxes)
@@ -283,33 +282,33 @@ __all__ = [
 ]
 
 EXACT_CHUNKS = 5_000
-"""Most matching chunks that are compared one by one."""
+"""Number of matching chunks up to which each is compared."""
 LEAST_IDF = 1e-6
-"""Least idf, for a term in more chunks than the frozen statistics count, so that chunks with it are still found."""
+"""Least idf, so that a term in more chunks than the frozen statistics count still finds them."""
 DEEPER = 8
-"""Factor by which a lexical search looks deeper if its best chunks did not give k that match."""
+"""Factor by which a lexical search is extended if its best chunks did not include k matches."""
 SURROUNDING = 3
-"""Chunks of a surrounding: one with the one before and the one after it. A surrounding of three mean chunks is of mean
+"""Chunks in a surrounding: a chunk with the ones before and after it. A surrounding of three average chunks has average
 length."""
 SHORT = 1024
-"""Most postings of a row that is read at once; parts of longer rows are fetched when they are needed."""
+"""Postings of a row up to which it is read at once; parts of longer rows are fetched when needed."""
 
 
 COMPARED = 0
-"""Width of a walk in a generation that is not walked: each row that matches is compared."""
+"""Search width of a generation that is searched exactly: each matching row is compared."""
 
 
 def ef_search(statistics: Mapping[str, Any]) -> int:
-    """Return the width of the walk through the vector index that a generation's audit found to be needed, or
-    COMPARED."""
+    """Return the search width of the vector index that a generation's audit determined, or COMPARED."""
     return int(statistics.get("ef_search", LEAST_EF_SEARCH))
 
 
 class PostgresSearchIndex:
-    """Chunks and sentences of one generation within the transaction that is open on `connection`, as the query role.
+    """The chunks and sentences of one generation, read in the open transaction of `connection` as the query role.
 
-    `restricted` says whether any document is hidden from anybody. With `exact` no vector index is walked. Memberships
-    hold for `hours`."""
+    `restricted` says whether any document is restricted. With `exact` no vector index is used. Memberships are valid
+    for `hours`.
+    """
 
     def __init__(
         self,
@@ -334,7 +333,7 @@ class PostgresSearchIndex:
         self._ranked: tuple[Any, tuple[list[str], Ranking]] | None = None
 
     def tune(self, least_ef_search: int) -> None:
-        """Apply settings for the rest of the transaction: the planner's, and the least width of a walk."""
+        """Apply settings for the rest of the transaction: the planner's, and the least search width."""
         width = min(least_ef_search, MOST_EF_SEARCH)
         if width > self._ef_search:
             self._rows(query("session", "tune"), {"ef_search": width})
@@ -347,7 +346,7 @@ class PostgresSearchIndex:
 
     @property
     def connection(self) -> Connection[Any]:
-        """Return the connection whose transaction is open; after `rest`, a new one."""
+        """The connection with the open transaction; after `rest`, a new one."""
         if self._connection is None:
             assert self._resume is not None
             fresh = self._resume()
@@ -355,7 +354,7 @@ class PostgresSearchIndex:
         return self._connection
 
     def rest(self, resume: Callable[[], PostgresSearchIndex]) -> None:
-        """Note that the transaction has ended. Later reads use one that `resume` opens, of the same generation."""
+        """Record that the transaction has ended. Later reads use a new one from `resume`, of the same generation."""
         self._connection, self._groups, self._resume = None, None, resume
         self._checked_last = None  # another connection may not know pgvector's types yet
         self._ranked = None  # the places of posting rows are valid in their own transaction only
@@ -365,8 +364,8 @@ class PostgresSearchIndex:
         return _statement(name, half, len(filters.compared) if filters else 0, schema=self._schema)
 
     def ask_for(self, groups: Sequence[str]) -> None:
-        """Set the groups for which the rest of the transaction reads. The database itself looks up the principals
-        behind them, whenever it compares them, so nobody can ask as a principal."""
+        """Set the groups for which the rest of the transaction reads. The database itself looks up the principals of
+        these groups at each comparison, so nobody can ask as a principal."""
         if tuple(groups) != self._groups:
             self._rows(query("session", "ask_for"), {"groups": storable(groups), "hours": self._hours})
             self._groups = tuple(groups)
@@ -380,9 +379,9 @@ class PostgresSearchIndex:
         return not narrowed and filters.documents is None and not self._restricted
 
     def without_value(self, filters: Filters) -> dict[str, tuple[int, int]]:
-        """Return, for `date` and each metadata key that a bound names, how many documents have no value to compare, and
-        of how many: the documents that the asker may see and that pass the conditions on other values of documents,
-        MOST_LOOKED_AT at most."""
+        """Return, for `date` and each compared metadata key, the number of documents without a value, and the number of
+        all documents: those that the asker may see and that pass the other conditions on documents, at most
+        MOST_LOOKED_AT."""
         found: dict[str, tuple[int, int]] = {}
         asked = self._parameters(filters, most=MOST_LOOKED_AT)
         if filters.dated_from or filters.dated_to:
@@ -395,9 +394,9 @@ class PostgresSearchIndex:
         return found
 
     def unmet(self, filters: Filters) -> Iterator[str]:
-        """Yield a note for each value of a filter that no document has, with the nearest value that one has. Only
-        documents that the asker may see are looked at, so a hidden value is reported as if it did not exist. Keys of
-        many values get no note, nor do indexes of more than MOST_LOOKED_AT documents, or chunks."""
+        """Yield a note for each filter value that no document has, with the nearest existing value. Only documents that
+        the asker may see count, so a hidden value is reported as if it did not exist. Keys with many values get no
+        note, nor do indexes with more than MOST_LOOKED_AT documents or chunks."""
         everything = Filters(groups=filters.groups)
         for key in filters.equal.keys() & {"source", "language", "block_type", *self._metadata_keys}:
             statement = "block_types" if key == "block_type" else "values_of"
@@ -408,7 +407,7 @@ class PostgresSearchIndex:
                     yield f"no {key} {value[:100]!r}; {nearest(value, known)}"
 
     def _at_most(self, most: int, counting: str, filters: Filters, **more: Any) -> bool:
-        """Say whether at most `most` rows match, by the statement `counting`, which stops at one more."""
+        """Say whether at most `most` rows match; the statement `counting` stops at one more."""
         if (asked := (counting, most, repr((filters, more)))) not in self._counted:
             parameters = self._parameters(filters, most=most + 1, **more)
             self._counted[asked] = self._rows(self._named_statement(counting, filters), parameters)[0][0]
@@ -427,7 +426,7 @@ class PostgresSearchIndex:
         if not all(map(math.isfinite, vector)) or not any(vector):
             raise ModelError(
                 f"the embedder of generation {self.generation.number} gave a vector of the question that is zero or "
-                "not finite; mend the model, or ask otherwise",
+                "not finite; check the model, or ask in other words",
                 "bad_vector",
             )
         self._checked_last = vector, vector_parameter(self.connection, vector)
@@ -444,7 +443,7 @@ class PostgresSearchIndex:
     # ------------------------------------------------------------ sentences
 
     def sentences(self, vector: Sequence[float], k: int, filters: Filters, least: float) -> list[FoundSentence]:
-        """Return the nearest sentences, as SearchIndex defines it. Raise ModelError as `dense` does."""
+        """Return the nearest sentences, as SearchIndex defines. Raises the errors of `dense`."""
         if self._exact or self.few_sentences(k, filters, least):
             return self.compared_sentences(vector, k, filters, least)
         self.tune(least_ef_search=EF_SEARCH_WIDTH * k)
@@ -454,14 +453,14 @@ class PostgresSearchIndex:
     def compared_sentences(
         self, vector: Sequence[float], k: int, filters: Filters, least: float = 0.0
     ) -> list[FoundSentence]:
-        """Return `sentences` by comparing every one that matches."""
+        """Return the result of `sentences` by comparing every matching sentence."""
         parameters = self._parameters(filters, vector=self._checked_vector(vector), k=k, least_confidence=least)
         return _found_sentences(self._rows(self._named_statement("nearest_sentences_exactly", filters), parameters))
 
     def walked_sentences(
         self, vector: Sequence[float], k: int, filters: Filters, least: float = 0.0
     ) -> list[FoundSentence]:
-        """Return `sentences` by a walk through the vector index alone, which may end before it has found k."""
+        """Return the result of `sentences` from the vector index only, which may find fewer than k."""
         # Few sentences, if any, are of little confidence, so `least` alone needs no wider walk.
         wide = k if self._all_match(filters) else WALK_WIDTH * k
         parameters = self._parameters(
@@ -470,7 +469,7 @@ class PostgresSearchIndex:
         return _found_sentences(self._rows(self._named_statement("nearest_sentences", filters), parameters))
 
     def few_sentences(self, k: int, filters: Filters, least: float = 0.0) -> bool:
-        """Say whether so few sentences match that `sentences` compares them all."""
+        """Say whether few enough sentences match for `sentences` to compare them all."""
         most = max(EXACT_SENTENCES, k)
         if self._all_match(filters) and self.generation.statistics.get("chunks", 0) > most:
             return False
@@ -520,7 +519,7 @@ class PostgresSearchIndex:
         return int(self.generation.statistics.get("chunks", 0))
 
     def few_chunks(self, k: int, filters: Filters) -> bool:
-        """Say whether so few chunks match that `dense` compares them all."""
+        """Say whether few enough chunks match for `dense` to compare them all."""
         return self._size <= max(EXACT_CHUNKS, k) if self._all_match(filters) else self._few_match(filters, k)
 
     def _few_match(self, filters: Filters, k: int) -> bool:
@@ -529,9 +528,10 @@ class PostgresSearchIndex:
     # ------------------------------------------------------------ dense
 
     def dense(self, vector: Sequence[float], k: int, filters: Filters) -> list[Candidate]:
-        """Return the k chunks of highest cosine, ties by chunk id; fewer only if fewer match.
+        """Return the k chunks of highest cosine, ties by chunk id. Return fewer only if fewer match.
 
-        Raises ModelError for a vector of another dimension, or one without a direction."""
+        Raises ModelError for a vector of another dimension, or one without a direction.
+        """
         if self._exact or self.few_chunks(k, filters):
             return self.compare_all(vector, k, filters)
         self.tune(least_ef_search=EF_SEARCH_WIDTH * k)
@@ -539,12 +539,12 @@ class PostgresSearchIndex:
         return found if len(found) == k else self.compare_all(vector, k, filters)
 
     def compare_all(self, vector: Sequence[float], k: int, filters: Filters) -> list[Candidate]:
-        """Return `dense` by comparing every chunk that matches."""
+        """Return the result of `dense` by comparing every matching chunk."""
         parameters = self._parameters(filters, vector=self._checked_vector(vector), k=k)
         return _candidates(self._rows(self._named_statement("nearest_exactly", filters), parameters))
 
     def walk_index(self, vector: Sequence[float], k: int, filters: Filters) -> list[Candidate]:
-        """Return `dense` by a walk through the vector index alone, which may end before it has found k."""
+        """Return the result of `dense` from the vector index only, which may find fewer than k."""
         wide = k if self._all_match(filters) else WALK_WIDTH * k
         parameters = self._parameters(filters, vector=self._checked_vector(vector), k=k, wide=wide)
         return _candidates(self._rows(self._named_statement("nearest", filters), parameters))
@@ -570,10 +570,11 @@ class PostgresSearchIndex:
     # ------------------------------------------------------------ lexical
 
     def lexical(self, terms: Terms, k: int, filters: Filters) -> list[Candidate]:
-        """Return the k chunks of highest BM25 score, ties by chunk id; a term counts as often as it weighs.
+        """Return the k chunks of highest BM25 score, ties by chunk id; each term is multiplied by its weight.
 
-        Only chunks with at least one of the terms are found. Robertson and Zaragoza, The probabilistic relevance
-        framework, 2009, with the idf that is never negative."""
+        Only chunks with at least one of the terms are found. The formula is that in Robertson and Zaragoza, The
+        probabilistic relevance framework, 2009, with the variant of idf that is never negative.
+        """
         asked = _term_weights(terms)
         if not asked:
             return []
@@ -700,14 +701,14 @@ def _term_weights(terms: Terms) -> Mapping[str, float]:
 
 
 def _idf(term: str, known: Mapping[str, int], posted: int, chunks: int) -> float:
-    """Return the idf by the frozen statistics. A term that no chunk had then is not the rarest for that reason: it
-    counts as in as many chunks as have it now, added to the counted ones."""
+    """Return the idf from the frozen statistics. A term that is missing there is not treated as the rarest: the chunks
+    that have it now are counted and added."""
     found, total = (known[term], chunks) if known.get(term) else (posted, chunks + posted)
     return max(LEAST_IDF, math.log1p((total - found + 0.5) / (found + 0.5)))
 
 
 def _named_best(scores: Mapping[int, float], chunk_ids: Mapping[int, str], k: int) -> list[Candidate]:
-    """Return the k best of the chunks that have an id here, both by number."""
+    """Return the k best of the chunks that have an id here, as numbers and ids."""
     found = sorted((-scores[number], chunk_id) for number, chunk_id in chunk_ids.items() if number in scores)
     return [Candidate(chunk_id, -score) for score, chunk_id in found[:k]]
 
@@ -743,9 +744,9 @@ def search_index(
     seconds: float | None = None,
     hours: float = 0.0,
 ) -> Iterator[PostgresSearchIndex]:
-    """Yield the live (or named) generation, resolved once and read in one transaction, which is rolled back at the
-    end. The connection must not be inside a transaction of its own. A statement may take `seconds`; without a
-    number, as long as the server allows. Memberships hold for `hours`: by default nobody is behind a principal."""
+    """Yield the live (or named) generation, resolved once and read in one transaction, which is rolled back at the end.
+    The connection must not be inside a transaction. A statement may take `seconds`; without a number, the server's
+    limit applies. Memberships are valid for `hours`; by default no principal has members."""
     import psycopg
 
     asking = False

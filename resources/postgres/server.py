@@ -1,13 +1,13 @@
-"""The embedded Postgres of one state folder: when it is created, started, shared and stopped, and its roles.
+"""The embedded Postgres of one state folder: its creation, start, sharing and stop, and its roles.
 
-    <state>/postgres         the data folder
+<state>/postgres         the data folder
     <state>/postgres.log     the log of the server
     <state>/postgres.lock    held while the server is created, started or stopped
     <state>/postgres.users   each process that uses the server holds a shared lock on it
     <state>/postgres.keep    while it exists, the last user leaves the server running
 
-Locks are the kernel's, so those of a killed process vanish with it. No pid file is believed: the server is the process
-that listens on the socket. Its roles are a superuser that serves only here, and the owner of the index.
+The kernel releases the locks of a killed process. Pid files are not trusted: the server is the process that listens on
+the socket. Its roles are a superuser that is used only here, and the owner of the index.
 """
 
 from __future__ import annotations
@@ -51,20 +51,21 @@ if TYPE_CHECKING:
 
 
 def is_settled(connection: psycopg.Connection[Any]) -> bool:
-    """Say whether the connected owner is not a superuser; in states of older versions it was one."""
+    """Say whether the connected owner is not a superuser; in states of older versions it still is."""
     return connection.info.parameter_status("is_superuser") == "off"
 
 
 def missing_role(reason: str) -> bool:
-    """Say whether the server answers, but lacks the owner's role yet."""
+    """Say whether the server answers but does not have the owner's role yet."""
     return f'role "{OWNER}" does not exist' in reason
 
 
 def settle(url: str) -> None:
-    """Create the missing roles and hand over to the owner all that the superuser owns; `url` is the owner's address. It
-    may be repeated, and an interrupted step has no effect.
+    """Create the missing roles, and make the owner the owner of everything that belongs to the superuser; `url` is the
+    owner's address. Repeating this is safe, and an interrupted step has no effect.
 
-    Raises psycopg.Error."""
+    Raises psycopg.Error.
+    """
     import psycopg
     from psycopg.conninfo import make_conninfo
 
@@ -129,8 +130,7 @@ class PostgresServer:
 
     @property
     def url(self) -> str:
-        """Return the address for all work. A client that connects by it, with whatever program, refuses another
-        user's server."""
+        """The address for all work. A client that uses it, with any program, refuses another user's server."""
         return self._address(OWNER)
 
     @property
@@ -155,7 +155,7 @@ class PostgresServer:
         return self.url
 
     def release(self) -> None:
-        """Leave the users. The last user to leave stops the server, unless it is kept."""
+        """End this process's use. The last user stops the server, unless it must be kept."""
         if self._hold is None or self._holder != os.getpid():
             return
         atexit.unregister(self.release)
@@ -212,7 +212,7 @@ class PostgresServer:
 
     @contextmanager
     def _among_users(self) -> Iterator[None]:
-        """Hold the users' lock, from here until `release`; not if the block fails."""
+        """Hold the users' lock until `release`, or until an error in the block."""
         if self._hold is not None:
             yield
             return
@@ -228,7 +228,7 @@ class PostgresServer:
 
     @contextmanager
     def _alone(self) -> Iterator[bool]:
-        """Yield whether no other process uses the server; no other can begin while `_locked` is held."""
+        """Yield whether no other process uses the server; none can begin while `_locked` is held."""
         descriptor = self._open("postgres.users")
         try:
             try:
@@ -243,10 +243,11 @@ class PostgresServer:
     # ------------------------------------------------------------ the listening process
 
     def _listener(self) -> int | None:
-        """Return the process that listens on the socket, as the kernel names it; None if there is no such process.
+        """Return the process that listens on the socket, according to the kernel, or None.
 
-        Raises DatabaseError if it is another user's, who would be given the index: the folder's name can be guessed,
-        and while no server runs anybody may create it."""
+        Raises DatabaseError if it belongs to another user, who would get access to the index: the folder's name can be
+        guessed, and while no server runs anybody may create it.
+        """
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
             try:
                 client.connect(str(self._sockets / SOCKET))
@@ -262,7 +263,7 @@ class PostgresServer:
         return int(pid)
 
     def _answers(self) -> bool:
-        """Say whether the listener takes connections; False while it starts, recovers or stops."""
+        """Say whether the listener accepts connections; it does not while it starts, recovers or stops."""
         import psycopg
 
         try:
@@ -274,12 +275,14 @@ class PostgresServer:
                 self._settled = False
                 return True
             if not is_transient(reason):
-                raise DatabaseError(f"the Postgres of {self.state} refuses connections: {reason}") from error
+                raise DatabaseError(
+                    f"the Postgres of {self.state} refuses connections: {reason}; see {self._log_file}"
+                ) from error
             return is_full(reason)
         return True
 
     def _settle(self) -> None:
-        """Settle, before any work, who may connect and with which roles."""
+        """Set up, before any work, who may connect and with which roles."""
         import psycopg
 
         try:
@@ -287,7 +290,7 @@ class PostgresServer:
             settle(self.url)
         except psycopg.Error as error:
             raise DatabaseError(
-                f"the roles of the Postgres of {self.state} cannot be made: {error}; see {self._log_file}"
+                f"the roles of the Postgres of {self.state} cannot be created: {error}; see {self._log_file}"
             ) from error
 
     # ------------------------------------------------------------ start and stop
@@ -348,14 +351,14 @@ class PostgresServer:
         return True
 
     def _in_peace(self) -> bool:
-        """Say whether the server takes connections, or refuses them for good."""
+        """Say whether the server accepts connections, or refuses them permanently."""
         try:
             return self._answers()
         except DatabaseError:
             return True
 
     def _collect(self, pid: int) -> None:
-        """Wait for the server if it is a child of this process, so that no zombie stays."""
+        """Wait for the server if it is a child of this process, to leave no zombie."""
         for child in _children:
             if child.pid == pid:
                 with suppress(subprocess.TimeoutExpired):

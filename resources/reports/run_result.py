@@ -1,4 +1,4 @@
-"""The report of a run: its JSON, and the sentence that says what an interrupted run has committed."""
+"""The report of a run: its JSON, and a sentence about the committed work of an interrupted run."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ def result(state: State, before: Served, seconds: float) -> dict[str, Any]:
 
 
 def _failures(state: State) -> list[Failure]:
-    """Return the failures of this run, and of the generation that readers are served from meanwhile."""
+    """Return the failures of this run, and of the generation that readers use in the meantime."""
     if state.run.built is None:
         return state.engine.failures()
     return failures(state, state.catalog.generation(state.run.built.generation), state.catalog.live())
 
 
 def documents(state: State, before: Served) -> dict[str, Any]:
-    """Return document counts against those served before. A failed document counts as neither added nor changed. A
-    document that waits for a batch has not failed."""
+    """Return the numbers of documents compared with those served before. A failed document counts as neither added nor
+    changed. A document that waits for a batch has not failed."""
     faults = [item for item in _failures(state) if item.code not in _NO_FAULT]
     failed, listing = {item.doc_id for item in faults}, state.listing.committed_listing()
     counts, said, unseen = Counter[str](listed=len(failed)), list[dict[str, Any]](), list[dict[str, Any]]()
@@ -92,7 +92,7 @@ def _seconds(state: State, total: float) -> dict[str, float]:
 
 
 def _bought_replies(state: State) -> dict[str, Any]:
-    """Return what the run bought from language models, unusable replies included."""
+    """Return the replies that the run bought from language models, including unusable ones."""
     names = ("calls", "cached", "prompt_tokens", "completion_tokens", "cost", "pending")
     spent = [*state.run.spent, *(model.spent for model in state.run.models)]
     sums = {name: sum(getattr(each, name) for each in spent) for name in names}
@@ -111,8 +111,8 @@ SHARDS_IGNORED = (
 
 
 def _notes(state: State, row: Any) -> list[str]:
-    """Return notes for the operator: an automatically chosen preset, languages it was not made for, damaged files, the
-    audit's problems."""
+    """Return notes for the operator: an automatically chosen preset, unsupported languages, damaged files, the audit's
+    problems."""
     notes = [*([state.run.waiting] if state.run.waiting else []), *left_out(state)]
     if state.project.settings.shards is not None:
         notes.append(f"{state.project.file}: {SHARDS_IGNORED}")
@@ -147,13 +147,13 @@ def _notes(state: State, row: Any) -> list[str]:
 
 
 def left_out(state: State) -> list[str]:
-    """Return a note for each place within a source that belongs to another source."""
+    """Return a note for each folder within a source that belongs to another source."""
     overlaps = [item for item in state.listing.skipped_files if item.code == "overlap"]
     return [f"source {item.source!r} leaves out {item.uri}: {item.message}" for item in overlaps]
 
 
 def kept_text(state: State) -> str:
-    """Say what an interrupted run has committed, which the next run will reuse."""
+    """Return a sentence about the committed work of an interrupted run, which the next run will reuse."""
     parts = []
     for name, stage in STAGES.items():
         count = state.engine.table(next(iter(stage.tables))).documents

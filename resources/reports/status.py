@@ -1,4 +1,4 @@
-"""The report of `pincite status`: the contents of a state, as its owner or one asker may see them."""
+"""The report of `pincite status`: the contents of a state, for its owner or limited to one asker."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def workers(database: Database) -> list[dict[str, Any]]:
 
 
 def sources(state: State) -> list[dict[str, Any]]:
-    """Return every known source with its folder or address, the number of documents last listed in it, how many of them
-    fail, and when it was last listed completely."""
+    """Return every known source with its folder or address, the number of documents last listed in it, the number of
+    failed ones, and the time of the last complete listing."""
     counts = state.listing.counts()
     failed = Counter(source for source, _ in {(item.source, item.uri) for item in state.engine.failures()})
     listed = {row.name: row.indexed_at for row in state.catalog.sources()}
@@ -94,8 +94,8 @@ def _memberships(told: MembershipCount, state: State) -> dict[str, Any]:
 
 
 def document_warnings(state: State, doc_ids: Collection[str] | None = None) -> dict[str, list[dict[str, Any]]]:
-    """Return the parsers' warnings about documents that are indexed all the same (pages left out, text put back), by
-    document id. `doc_ids` limits them to some documents."""
+    """Return the parsers' warnings about indexed documents (pages left out, text restored), by document id. `doc_ids`
+    limits them to some documents."""
     import pyarrow.compute as pc
 
     said: dict[str, list[str]] = {}
@@ -110,7 +110,7 @@ def document_warnings(state: State, doc_ids: Collection[str] | None = None) -> d
 
 
 def _rows_of(state: State, table: str, columns: Sequence[str], doc_ids: Collection[str] | None) -> Iterator[pa.Table]:
-    """Yield columns of a table, a part after the other. `doc_ids` limits the rows to some documents."""
+    """Yield columns of a table, part by part. `doc_ids` limits the rows to some documents."""
     if doc_ids is None:
         yield from state.table(table).pieces(columns)
         return
@@ -119,7 +119,8 @@ def _rows_of(state: State, table: str, columns: Sequence[str], doc_ids: Collecti
 
 
 def figure_methods(state: State) -> dict[str, dict[str, int]]:
-    """Count figure descriptions by method, in the form of `GenerationTables.methods`; Postgres holds no such rows."""
+    """Count figure descriptions by method, in the form of `GenerationTables.methods`. They are read from Parquet, since
+    Postgres does not have them."""
     pieces = state.table("figure_descriptions").pieces(["method"])
     counts = Counter(method for read in pieces for method in read["method"].to_pylist())
     return {"figure_descriptions": dict(sorted(counts.items()))} if counts else {}
@@ -218,7 +219,7 @@ def generations(state: State) -> list[dict[str, Any]]:
 
 def served_from(state: State, row: GenerationRow | None) -> State:
     """Return the state with the settings that a generation was made from. Return the present state if no generation
-    (`row`) is given, or if this version does not know its settings any more, which `verify` reports."""
+    (`row`) is given, or if this version no longer supports its settings, which `verify` reports."""
     try:
         return state.of_generation(row) if row else state
     except SettingsError:
@@ -227,8 +228,8 @@ def served_from(state: State, row: GenerationRow | None) -> State:
 
 def failures(state: State, *rows: GenerationRow | None) -> list[Failure]:
     """Return the failures under the present settings and of generations, one per document and stage. A served
-    generation may have been made with other settings. Failures of its embedding stages stand under keys that only the
-    generation knows if a run had nothing to do."""
+    generation may have been made with other settings. After a run without work, failures of its embedding stages are
+    stored under keys that only the generation has."""
     found = state.engine.failures()
     for row in filter(None, rows):
         found += served_from(state, row).engine.failures()
@@ -270,9 +271,9 @@ def status(state: State) -> dict[str, Any]:
 
 
 GENERATIONS, RUNS = 5, 5
-"""Number of the newest generations, and of the last runs, in the report, which keeps it short."""
+"""Most generations, and most runs, in the report; the newest are shown."""
 _GROUPS_INSIDE = frozenset({MARKDOWN, ELEMENTS})
-"""Formats that name their groups inside the file: until such a file is read, its groups are unknown."""
+"""Formats that name their groups inside the file: the groups of an unread file are unknown."""
 
 
 def asked_status(state: State, searcher: Searcher, groups: Sequence[str], operator: bool) -> dict[str, Any]:
@@ -331,12 +332,12 @@ _OUTCOMES = {
     "CANCELING": "stopping",
     "STARTED": "at work",
 }
-"""Dagster's names for the states of a run, in words. All others are of runs that wait to begin."""
+"""Dagster's states of a run, in words. All other states mean that a run waits to begin."""
 
 
 def told_runs(runs: Sequence[LastRun], failed: int) -> list[dict[str, Any]]:
-    """Return the last runs, each with its `outcome` in words. A run that Dagster calls a success may have left out
-    documents: the newest one says how many fail now."""
+    """Return the last runs, each with its `outcome` in words. A run that Dagster counts as a success may have left out
+    documents: the newest one gets the number of current failures."""
     told = [{**asdict(run), "outcome": _OUTCOMES.get(run.status, "waiting")} for run in runs]
     newest = next((run for run in told if run["status"] == "SUCCESS"), None)
     if newest and failed:
@@ -345,7 +346,7 @@ def told_runs(runs: Sequence[LastRun], failed: int) -> list[dict[str, Any]]:
 
 
 def _public(listed: Collection[RawDocument], failed: Collection[Failure]) -> set[str]:
-    """Return the failed documents that are known to be open to everybody."""
+    """Return the failed documents that are known to be public."""
     codes = {failure.doc_id: failure.code for failure in failed}
     return {
         raw.doc_id

@@ -44,7 +44,7 @@ def table(state: State, name: str) -> pl.LazyFrame:
 
 
 def _lazy_frame(table: Table, schema: Any) -> pl.LazyFrame:
-    """Return a frame over a table, a part of which is read when the frame comes to it, after its bytes were hashed."""
+    """Return a lazy frame over a table; its parts are hashed and read one by one when the frame is evaluated."""
     import polars as pl
     from polars.io.plugins import register_io_source
 

@@ -1,5 +1,5 @@
-"""An answer to a question with the places it rests on: written by the language model of the role `answer`, or made of
-sentences from the index if no such model is set or it gives no reply."""
+"""Answers to questions, with the places that support them. An answer is written by the language model of the role
+`answer`; if no model is set or it gives no reply, it consists of sentences from the index."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 MORE_PASSAGES = 1
-"""Passages that are read beyond `query.context_passages` where no language model answers."""
+"""Passages that are read in addition to `query.context_passages` if no language model answers."""
 
 
 def choices_from(arguments: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
@@ -57,7 +57,7 @@ def choices_from(arguments: Sequence[str] | Mapping[str, str]) -> dict[str, str]
         if len(letter) != 1 or not letter.isalpha() or not text:
             raise UsageError(f"--option {name}={words}: write LETTER=TEXT, such as --option A='seven years'")
         if letter in options:
-            raise UsageError(f"--option {letter} is given twice; each option needs a letter of its own")
+            raise UsageError(f"--option {letter} is given twice; give each option another letter")
         options[letter] = text
     if len(options) == 1:
         raise UsageError("one --option leaves nothing to choose; give at least two, or none")
@@ -65,8 +65,8 @@ def choices_from(arguments: Sequence[str] | Mapping[str, str]) -> dict[str, str]
 
 
 class Weigher:
-    """Weights of terms by the frozen statistics of one generation. Frequencies count only what the asker may see. Each
-    is read once."""
+    """The weights of terms from the frozen statistics of one generation. Frequencies include only chunks that the asker
+    may see. Each is read once."""
 
     def __init__(self, searcher: Searcher, generation: Generation, groups: Sequence[str]) -> None:
         self._searcher, self._generation, self._groups = searcher, generation, groups
@@ -79,7 +79,7 @@ class Weigher:
         return weights_of(terms, self._documents, int(self._generation.statistics.get("chunks", 0)))
 
     def unknown(self, terms: Collection[str]) -> set[str]:
-        """Return the terms that no document has which the asker may see."""
+        """Return the terms that no document has among those that the asker may see."""
         self(terms)
         return {term for term in terms if not self._documents.get(term)}
 
@@ -93,8 +93,8 @@ class Weigher:
 def passage_sentences(
     connection: Connection[Any], generation: int, hits: Sequence[Hit], vector: Sequence[float] | None = None
 ) -> dict[str, list[QuotableSentence]]:
-    """Return sentences by chunk: of the hits' passages, and of the passages whose end they repeat. `vector` is the
-    question's."""
+    """Return the sentences, by chunk, of the hits' passages and of the passages whose end they repeat. `vector` is the
+    question's vector."""
     wanted = [hit.passage.chunk_id for hit in hits]
     wanted += [hit.passage.previous_id for hit in hits if hit.passage.overlap and hit.passage.previous_id]
     named = statement("search_sentences", "sentences_of", schema=schema_name(generation))
@@ -118,10 +118,11 @@ class Answerer:
         options: SearchOptions,
         tell: Callable[[dict[str, Any]], None] | None = None,
     ) -> dict[str, Any]:
-        """Return the JSON of `ask`. Choices join the words that are searched for, not the vector. `tell` receives the
-        JSON of the hits before an answer is made from them.
+        """Return the JSON of `ask`. Choices are added to the searched words, but not to the vector. `tell` gets the
+        JSON of the hits before the answer is made.
 
-        Raise UsageError, SettingsError, IndexStateError, DatabaseError or ModelError."""
+        Raise UsageError, SettingsError, IndexStateError, DatabaseError or ModelError.
+        """
         given = choices_from(choices)
         words = " ".join([text, *given.values()]) if given else None
         require_question(text, options.k, words)
@@ -158,7 +159,7 @@ class Answerer:
 
     def _summary(self, text: str, index: PostgresSearchIndex, hits: Sequence[Hit]) -> Answer | None:
         """Return the summary of the document that a question names, or a decline if the index has no summary. Return
-        None if a language model is set, which summarises what it is shown."""
+        None if a language model is set, since it writes the summary itself."""
         if self._state.settings.llm.asks("answer"):
             return None
         passages = [hit.passage for hit in hits]
@@ -177,7 +178,7 @@ class Answerer:
         weigh: Weigher,
         retrieved: Retrieved,
     ) -> Answer:
-        """Answer with the language model if one is set. If it is not, or gives no reply, answer with sentences."""
+        """Answer with the language model, or with sentences if no model is set or it gives no reply."""
         least = self._state.settings.query.answer_support
         notes: tuple[str, ...] = ()
         if self._state.settings.llm.asks("answer"):

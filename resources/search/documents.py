@@ -1,8 +1,8 @@
-"""Documents of the live generation, or of a named one, as one asker may read them: their fields, their parsed text, and
+"""The documents of the live generation, or of a named one, limited to one asker: their fields, their parsed text, and
 the place of each sentence in it.
 
 Rows come from Postgres, read as the query role. Text comes from Parquet, where a run may be ahead of the served
-generation: text is returned only if the served rows were made from it.
+generation, so text is returned only if the served rows were made from it.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
 MOST_LISTED = 1_000
 KEPT_CHARACTERS = 5_000_000
-"""Characters of parsed text kept in memory for the next question, the least recently read dropped first."""
+"""Most characters of parsed text cached in memory for the next question; the least recently read are dropped first."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundDocument:
-    """A document as a generation serves it. `content_hash` is the hash of its file as indexed, `row_hash` the hash of
-    all its rows. `stale` means that its file has failed since."""
+    """A document in a generation. `content_hash` is the hash of its indexed file, `row_hash` the hash of all its rows.
+    `stale` means that its file has failed since then."""
 
     generation: int
     doc_id: str
@@ -59,15 +59,15 @@ class FoundDocument:
 
 
 FACETS = ("source", "kind", "language", "year")
-"""Properties by which documents are counted and chosen. The kind is one of `KINDS`, or `other`; the year is `none` for
-a document without a date."""
+"""Properties for counting and filtering documents. The kind is one of `KINDS`, or `other`; the year is `none` for a
+document without a date."""
 LISTED_ON_PAGE = 25
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The documents that someone browses: those whose title or path has all the words, and whose facets have the chosen
-    values. An empty value chooses nothing."""
+    """A selection of documents: those whose title or path has all the words, and whose facets have the chosen values.
+    An empty value does not restrict."""
 
     words: tuple[str, ...] = ()
     source: str = ""
@@ -79,7 +79,7 @@ class Choice:
 @dataclass(frozen=True, slots=True)
 class DocumentCounts:
     """Numbers of documents that one asker may see. `facets` has, for each facet, its values with the number of
-    documents that also match the choice in all other facets, most first."""
+    documents that match the choice in all other facets, in falling order."""
 
     generation: int
     total: int
@@ -88,7 +88,7 @@ class DocumentCounts:
 
 @dataclass(frozen=True, slots=True)
 class Browsed:
-    """One page of the chosen documents, by name."""
+    """One page of the chosen documents, ordered by name."""
 
     counted: DocumentCounts
     documents: tuple[FoundDocument, ...]
@@ -98,7 +98,7 @@ class Browsed:
 
 @dataclass(frozen=True, slots=True)
 class FirstSentence:
-    """One of a document's first sentences; `source` is the kind of block that it is from."""
+    """One of a document's first sentences; `source` is the kind of block from which it comes."""
 
     doc_id: str
     section_path: tuple[str, ...]
@@ -110,7 +110,7 @@ class FirstSentence:
 
 @dataclass(frozen=True, slots=True)
 class DocumentText:
-    """A document's parsed body, and the elements whose spans lie in it, in reading order."""
+    """A document's parsed body, and its elements in reading order."""
 
     body: str
     elements: tuple[Element, ...]
@@ -125,8 +125,8 @@ class ServedDocuments:
         self._lock = Lock()
 
     def one(self, doc_id: str, groups: Sequence[str] = (), generation: int | None = None) -> FoundDocument:
-        """Return one document. Raise IndexStateError `unknown_document` both for a document that the asker's groups
-        hide and for one that does not exist."""
+        """Return one document. Raise IndexStateError `unknown_document` for a document that does not exist, and for one
+        that is hidden from the asker."""
         found = self._read("document", groups, generation, doc_id=doc_id)
         if not found:
             raise IndexStateError(
@@ -141,7 +141,7 @@ class ServedDocuments:
         return self._read("documents_after", groups, None, after=after, most=max(1, min(most, MOST_LISTED)))
 
     def browse(self, groups: Sequence[str], choice: Choice, page: int) -> Browsed:
-        """Return a page of the documents of a choice, the last page if there are fewer."""
+        """Return a page of the documents of a choice; return the last page if there are fewer pages."""
         with self._searcher.reading() as (connection, index):
             index.ask_for(asked_groups(groups))
             number = index.generation.number
@@ -153,7 +153,7 @@ class ServedDocuments:
         return Browsed(counted, tuple(FoundDocument(number, *row) for row in rows), page, pages)
 
     def overview(self, groups: Sequence[str], doc_ids: Collection[str] = ()) -> tuple[DocumentCounts, set[str]]:
-        """Return the numbers of all documents that these groups may see, and which of `doc_ids` are among them."""
+        """Return the numbers of all documents that these groups may see, and the visible ones of `doc_ids`."""
         with self._searcher.reading() as (connection, index):
             index.ask_for(asked_groups(groups))
             number = index.generation.number
@@ -162,7 +162,7 @@ class ServedDocuments:
             return _count(connection, number, Choice()), {doc_id for (doc_id,) in rows}
 
     def first_sentences(self, doc_ids: Sequence[str], most: int) -> list[FirstSentence]:
-        """Return the first sentences of those documents that everybody may see, at most `most` of each."""
+        """Return the first sentences of the public ones among these documents, at most `most` of each."""
         with self._searcher.reading() as (connection, index):
             index.ask_for(())
             asked = {"doc_ids": list(doc_ids), "most": most}
@@ -181,8 +181,8 @@ class ServedDocuments:
     # ------------------------------------------------------------ text
 
     def text(self, document: FoundDocument) -> DocumentText | None:
-        """Return the parsed text of a document, or None if Parquet holds no version of it, or another one than is
-        served."""
+        """Return the parsed text of a document, or None if Parquet has no text, or another version than the served
+        one."""
         key = document.generation, document.doc_id, document.row_hash
         with self._lock:
             if key in self._texts:
@@ -249,7 +249,7 @@ def _statement(name: str, documents: str, generation: int) -> Composed:
 
 @dataclass(frozen=True, slots=True)
 class SentenceInPlace:
-    """A sentence of a chunk; it begins at character `start` of the chunk's own text."""
+    """A sentence of a chunk; its text begins at character `start` of the chunk's own text."""
 
     chunk_id: str
     sentence_id: str
@@ -262,7 +262,7 @@ class SentenceInPlace:
 def sentences_in_place(
     connection: Connection[Any], generation: int, chunk_ids: Sequence[str]
 ) -> dict[str, list[SentenceInPlace]]:
-    """Return sentences by chunk, in order. Set the asker's groups on the connection first."""
+    """Return sentences by chunk, in order. The caller must first set the asker's groups on the connection."""
     rows = connection.execute(
         _named_statement("sentences_in_place", generation), {"chunk_ids": list(chunk_ids)}
     ).fetchall()

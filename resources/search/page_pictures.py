@@ -1,5 +1,5 @@
-"""The files of indexed documents, given only if they are still what was indexed, and pictures of their pages with the
-boxes of a passage marked."""
+"""The files of indexed documents, returned only if they are unchanged since indexing, and pictures of their pages with
+the boxes of a passage marked."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 
 IN_MEMORY = 8 << 20
-"""Bytes of a file held in memory while it is checked and sent; a larger file goes to a temporary file."""
+"""Bytes of a file kept in memory while it is checked and sent; a larger file goes to a temporary file."""
 REMEMBERED = 10_000
-"""Files whose check is remembered. A file is hashed again if its times or size have changed."""
+"""Most files whose check is cached. A file is hashed again if its times or size have changed."""
 
 
 class IndexedFile(Protocol):
@@ -59,7 +59,7 @@ class IndexedFile(Protocol):
 
 
 class IndexedFiles:
-    """Current files of documents, compared with what was indexed. Safe to use from several threads."""
+    """Current files of documents, compared with the indexed versions. Several threads may use this object."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -89,7 +89,7 @@ class IndexedFiles:
         return DrawnPages(self._state.parts.pool, raw, root)
 
     def _stored_pages(self, file: IndexedFile, stored: StoredDocuments) -> DrawnPages:
-        """Return the pages of the file as it was indexed, whatever its source holds now."""
+        """Return the pages of the indexed version of the file, whatever its source has now."""
         raw = self._stored_raw(file, stored)
         if raw.media_type != ELEMENTS or media_type_of(Path(raw.uri)) in PAGED:
             if media_type_of(Path(raw.uri)) not in PAGED:
@@ -104,8 +104,8 @@ class IndexedFiles:
         return DrawnPages(self._state.parts.pool, beside, stored)
 
     def _stored_raw(self, file: IndexedFile, stored: StoredDocuments) -> RawDocument:
-        """Return the document that was indexed. Raise DocumentError `changed` if an earlier version is served: no
-        listing names that version's bytes."""
+        """Return the document that was indexed. Raise DocumentError `changed` if an earlier version is served, since no
+        listing has the name of its bytes."""
         if file.stale:
             raise _changed_error(file)
         with self._lock:
@@ -122,8 +122,8 @@ class IndexedFiles:
         )
 
     def content(self, file: IndexedFile) -> Generator[bytes, None, None]:
-        """Return the file's own bytes; all of them are checked before the first is yielded. Raise what
-        `require_unchanged` raises, and DocumentError `no_file` if the document was read from a map beside the file."""
+        """Return the file's own bytes; all of them are checked before the first is yielded. Raises the errors of
+        `require_unchanged`, and DocumentError `no_file` if the document was read from a map beside the file."""
         if stored := self._state.parts.sources.stored:
             return self._stored_content(file, stored)
         root = self.require_unchanged(file)
@@ -163,13 +163,16 @@ class IndexedFiles:
                 f"{file.uri}: the file is gone from {path}; bring it back, or run `pincite index`", "gone"
             ) from None
         except OSError as error:
-            raise DocumentError(f"{path}: the file cannot be read ({error.strerror})", "unreadable") from None
+            raise DocumentError(
+                f"{path}: the file cannot be read ({error.strerror}); check its permissions", "unreadable"
+            ) from None
         if not same:
             raise _changed_error(file)
         return root
 
     def _same(self, root: Path, uris: Sequence[str], file: IndexedFile) -> bool:
-        """Say whether these files are what was indexed. Read their bytes unless they were checked before."""
+        """Say whether these files are unchanged since indexing. Their bytes are read unless they were checked
+        before."""
         key = file.doc_id, file.content_hash
         before = _identity(root, uris)
         with self._lock:
@@ -185,7 +188,7 @@ class IndexedFiles:
         return True
 
     def _check_groups(self, file: IndexedFile, beside: str) -> None:
-        """Raise DocumentError `no_pages` if the PDF beside a map is itself a document and is served to other groups."""
+        """Raise DocumentError `no_pages` if the PDF beside a map is itself a document and has other groups."""
         generation = self._state.catalog.generation(file.generation)
         assert generation is not None
         own = document_id(file.source, beside)
@@ -206,22 +209,22 @@ def _no_pages(file: IndexedFile) -> DocumentError:
 
 def _no_file(file: IndexedFile) -> DocumentError:
     return DocumentError(
-        f"{file.uri}: it was read by the map beside it, so that its own bytes are not known; take it from the folder "
-        "of its source",
+        f"{file.uri}: the document was read from the map beside it, so its own bytes are unknown; take it from the "
+        "folder of its source",
         "no_file",
     )
 
 
 def _changed_error(file: IndexedFile) -> DocumentError:
     return DocumentError(
-        f"{file.uri}: the file has changed since it was indexed, so the passage may stand elsewhere; "
+        f"{file.uri}: the file has changed since it was indexed, so the passage may have moved; "
         "run `pincite index`, then query again",
         "changed",
     )
 
 
 def _identity(root: Path, uris: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-    """Return what changes if other bytes are written under these names: device, inode, size and times."""
+    """Return a value that changes if other bytes are written under these names: device, inode, size and times."""
     with SourceFolder(root) as folder:
         found = [folder.state(folder.resolve(uri)) for uri in uris]
     return tuple((it.st_dev, it.st_ino, it.st_size, it.st_mtime_ns, it.st_ctime_ns) for it in found)
@@ -239,10 +242,11 @@ def _give(spool: IO[bytes]) -> Generator[bytes, None, None]:
 
 def show(state: State, found: FoundChunk, image: Path | None = None) -> dict[str, Any]:
     """Return the JSON of `show`: a hit without rank and score, its spans in the document's body, the generation, and
-    the images written. If a sentence was asked for, `sentence` has it and the hit is its paragraph; if not, `sentence`
-    is null.
+    the images written. If a sentence was requested, `sentence` has it and the hit is its paragraph; otherwise
+    `sentence` is null.
 
-    Raise UsageError if `image` names no .png file, DocumentError if the pages cannot be drawn."""
+    Raise UsageError if `image` names no .png file, DocumentError if the pages cannot be drawn.
+    """
     if image is not None and image.suffix.lower() != ".png":
         raise UsageError(f"--image {image}: name a .png file")
     hit = hit_json(Hit(0, 0.0, {}, found.passage))

@@ -61,7 +61,7 @@ class QueryModels:
         self.vectors: KnownQuestions | None = None
 
     def tools_for(self, embedder: Mapping[str, Any]) -> ModelFunctions:
-        """Return the tools for a generation, given the embedder that it records."""
+        """Return the tools for a generation with this recorded embedder."""
         spec = EmbedderSpec(**embedder)
 
         def queries(texts: Sequence[str]) -> Vectors:
@@ -108,7 +108,7 @@ class QueryModels:
         return {name: templates_of(name, by_language) for name, by_language in texts.items()}
 
     def prompt(self, name: str, language: str) -> PromptTemplate:
-        """Return the prompt of a name in a language, or in English if it was not translated."""
+        """Return a prompt by name and language, in English if it was not translated."""
         return in_language(self._prompts[name], language)
 
     @cached_property
@@ -126,7 +126,7 @@ class QueryModels:
 
 LEAST_PREFIX = 6
 MOST_BYTES = 4 * MOST_CHARACTERS
-"""Bytes of a file of synonyms that is read, which no file of as many characters as are taken has more of."""
+"""Most bytes of a file of synonyms that are read: a file of MOST_CHARACTERS characters has no more."""
 SHOWN_ALTERNATIVES = 5
 
 
@@ -145,8 +145,8 @@ class NamedSentence:
 
 @dataclass(frozen=True, slots=True)
 class FoundChunk:
-    """A passage, and the content hash of its file as indexed; `stale` means that the file has failed since. If a
-    `sentence` was asked for, the passage is its paragraph."""
+    """A passage, and the content hash of its indexed file; `stale` means that the file has failed since then. If a
+    `sentence` was requested, the passage is its paragraph."""
 
     generation: int
     passage: Passage
@@ -168,10 +168,10 @@ class FoundChunk:
 
 
 def _only(rows: Sequence[tuple[Any, ...]], named: str, generation: int) -> tuple[Any, ...]:
-    """Return the row whose id was meant. Raise IndexStateError if no row matches, or several do."""
+    """Return the row with the requested id. Raise IndexStateError if no row matches, or several match."""
     if not rows:
         raise IndexStateError(
-            f"generation {generation} has no chunk and no sentence {named} that you may see; `pincite query --json` "
+            f"generation {generation} has no visible chunk or sentence {named}; `pincite query --json` "
             "gives ids, which change with the text and its headings, and --group names your groups",
             "unknown_chunk",
         )
@@ -179,12 +179,12 @@ def _only(rows: Sequence[tuple[Any, ...]], named: str, generation: int) -> tuple
     if len(rows) > 1 and not whole:
         found = ", ".join(row[0] for row in rows[:SHOWN_ALTERNATIVES])
         more = " and more" if len(rows) > SHOWN_ALTERNATIVES else ""
-        raise IndexStateError(f"several ids begin with {named}: {found}{more}", "ambiguous_chunk")
+        raise IndexStateError(f"several ids begin with {named}: {found}{more}; give more characters", "ambiguous_chunk")
     return (whole or rows)[0]
 
 
 def _left_out(filters: Filters, without: Mapping[str, tuple[int, int]]) -> Iterator[str]:
-    """Yield a note for each key by which documents are left out since they have no value to compare."""
+    """Yield a note for each key because of which documents without a value are left out."""
     kinds: dict[str, dict[str, None]] = {}
     for bound in filters.compared:
         kinds.setdefault(bound.key, {}).update(
@@ -199,7 +199,7 @@ def _left_out(filters: Filters, without: Mapping[str, tuple[int, int]]) -> Itera
 
 
 class Searcher:
-    """A search of the live generation, or of a named one. The embedder is always the generation's own, and stays
+    """A search of the live generation, or of a named one. The embedder is always the generation's own, and is kept
     loaded. `exact` skips the vector index. Each statement may take `seconds`."""
 
     def __init__(self, state: State, exact: bool = False, seconds: float | None = None) -> None:
@@ -223,7 +223,7 @@ class Searcher:
             yield connection, index
 
     def asking(self, generation: int | None = None) -> IndexReading:
-        """Return a `reading` that gives its connection back while it waits for a model."""
+        """Return a `reading` that returns its connection to the pool while it waits for a model."""
         return IndexReading(self.reading, generation)
 
     def retrieve(
@@ -233,8 +233,8 @@ class Searcher:
         options: SearchOptions,
         reading: IndexReading | None = None,
     ) -> Retrieved:
-        """Return hits, and notes on what fell back on the way. `index` may be of any generation. If `index` belongs to
-        `reading`, the connection is given back while a model works. Raise UsageError, DatabaseError or ModelError."""
+        """Return hits, and notes about fallbacks. `index` may be of any generation. If `index` belongs to `reading`,
+        the connection returns to the pool while a model works. Raise UsageError, DatabaseError or ModelError."""
         index.ask_for(options.filters.groups)
         embedder = index.generation.embedder
         tools = self.tools.tools_for(embedder)
@@ -258,9 +258,11 @@ class Searcher:
         )
 
     def wordings(self) -> Wordings:
-        """Return the rules by which questions are understood. The file of synonyms is read again when it has changed.
+        """Return the rules for interpreting questions.
 
-        Raise SettingsError that names the file, and the line, if it cannot be read or meant."""
+        The file of synonyms is read again when it has changed. Raise SettingsError that names the file, and the line,
+        if it cannot be read or is invalid.
+        """
         settings = self._state.settings.query
         if settings.synonyms is None:
             return Wordings(settings)
@@ -275,7 +277,9 @@ class Searcher:
                 self._synonyms = seen, read_synonyms(place.read_text(encoding="utf-8"), place.name)
         except (OSError, UnicodeDecodeError) as error:
             why = getattr(error, "strerror", None) or "it is not UTF-8"
-            raise SettingsError(f"query.synonyms: {place} cannot be read: {why}; mend the path or the file") from None
+            raise SettingsError(
+                f"query.synonyms: {place} cannot be read: {why}; correct the path or the file"
+            ) from None
         return Wordings(settings, self._synonyms[1], place.name)
 
     def hits(self, question: Question | str, options: SearchOptions) -> tuple[int, list[Hit]]:
@@ -285,14 +289,15 @@ class Searcher:
             return reading.index.generation.number, found.hits
 
     def chunk(self, named: str, groups: Sequence[str] = (), generation: int | None = None) -> FoundChunk:
-        """Return a chunk or a sentence by its id, or by a beginning of its id that no other has. An id that the asker's
-        groups hide is reported as if it did not exist.
+        """Return a chunk or a sentence by its id, or by the unique first characters of its id. A hidden id is reported
+        as if it did not exist.
 
-        Raise UsageError, IndexStateError `unknown_chunk` or `ambiguous_chunk`, or DatabaseError."""
+        Raise UsageError, IndexStateError `unknown_chunk` or `ambiguous_chunk`, or DatabaseError.
+        """
         if len(named) < LEAST_PREFIX or not named.isalnum() or not named.isascii():
             raise UsageError(
-                f"{named!r} is no id of a chunk or sentence; give it whole, or at least its first {LEAST_PREFIX} "
-                "characters"
+                f"{named!r} is not an id of a chunk or sentence; give the whole id, or at least its first "
+                f"{LEAST_PREFIX} characters"
             )
         groups = asked_groups(groups)
         filters = Filters(groups=groups)
@@ -320,8 +325,8 @@ class Searcher:
             return FoundChunk(number, found.passage, content_hash, stale, sentence)
 
     def query(self, text: str, options: SearchOptions) -> dict[str, Any]:
-        """Return the JSON of `query`. `without_value` is present only if a filter compares values: for each key, how
-        many documents have no value to compare, and of how many that the asker may see."""
+        """Return the JSON of `query`. `without_value` is present only if a filter compares values: for each key, the
+        number of documents without a value, and the number of documents that the asker may see."""
         require_question(text, options.k)
         started = time.perf_counter()
         with self.asking(options.generation) as reading:
@@ -347,17 +352,18 @@ class Searcher:
 
 
 def shared_titles(connection: Connection[Any], generation: int, hits: Sequence[Hit]) -> set[str]:
-    """Return the hits' titles that several documents share, among the documents that the asker may see."""
+    """Return the hits' titles that several documents have, among the documents that the asker may see."""
     named = statement("search_chunks", "shared_titles", schema=schema_name(generation))
     titles = list({hit.passage.title for hit in hits})
     return {title for (title,) in connection.execute(named, {"titles": titles}).fetchall()}
 
 
 def with_documents(result: Mapping[str, Any], shared: Collection[str] = ()) -> dict[str, Any]:
-    """Return the JSON of `query` or `ask` with its hits grouped by document, and names of documents that identify them.
+    """Return the JSON of `query` or `ask` with its hits grouped in `documents`.
 
-    `documents` is added, each hit and each citation of a document of the hits gets its `name`, and `shared` are titles
-    that several documents have among those that the asker may see."""
+    Each hit, and each citation of the same documents, gets a `name` that identifies its document. `shared` has the
+    titles of several documents that the asker may see.
+    """
     hits = result["hits"]
     names = document_names(hits, shared)
     groups: dict[str, dict[str, Any]] = {}
@@ -379,10 +385,11 @@ def with_documents(result: Mapping[str, Any], shared: Collection[str] = ()) -> d
 
 
 def document_names(hits: Iterable[Mapping[str, Any]], shared: Collection[str] = ()) -> dict[str, str]:
-    """Return a name for each document of the hits, by id, that no other of them has.
+    """Return a unique name for each document of the hits, by id.
 
-    It is the title. A title that several documents have is followed by the name of the file, and the name of the file
-    stands alone if there is no title. Files of one name are named by their paths."""
+    It is the title; a title of several documents is followed by the file name; without a title it is the file name.
+    Files with equal names are named by their paths.
+    """
     documents = {hit["doc_id"]: hit for hit in hits}
     files = Counter(file_name(hit["uri"]) for hit in documents.values())
     paths = Counter(hit["uri"] for hit in documents.values())
@@ -403,8 +410,8 @@ def file_name(uri: str) -> str:
 
 
 def document_format(uri: str) -> str:
-    """Return the format of a document's file, as the usual ending of such files (`pdf`, `html` for .htm too); "" if its
-    name has no ending that is read."""
+    """Return the format of a document's file, as the usual ending of such files (`pdf`, `html` for .htm too); return ""
+    for an unknown ending."""
     _, dot, ending = file_name(uri).rpartition(".")
     found = OF_ENDING.get(f"{dot}{ending.lower()}")
     return found.endings[0].removeprefix(".") if found else ""

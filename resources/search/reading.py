@@ -1,7 +1,7 @@
-"""A read of one generation for one question, which gives its connection back while it waits for a model.
+"""The reading of one generation for one question, which returns its connection to the pool while it waits for a model.
 
-A slow model must not hold a connection, since a server has few. Later reads use the same generation in a new
-transaction: a document that was replaced meanwhile is left out, or read in its new version.
+A slow model must not occupy a connection, since a server has few. Later reads use the same generation in a new
+transaction: a document that was replaced in the meantime is left out, or read in its new version.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Opened = AbstractContextManager["tuple[Connection[Any], PostgresSearchIndex]"]
 LEAST_SECONDS = 0.05
-"""Seconds that a statement gets when the time is up; 0 would mean no limit."""
+"""Seconds for a statement when the time is up; 0 would mean no limit."""
 _until: ContextVar[float | None] = ContextVar("until", default=None)
-"""Time (of the monotonic clock) after which nobody waits for this thread's work any longer."""
+"""Time (of the monotonic clock) after which nobody waits for this thread's work."""
 
 
 def answered_within(seconds: float | None, work: Callable[[], T]) -> T:
-    """Return what `work` returns. Statements that begin in it get no more time than is left of `seconds`."""
+    """Do `work` and return its result. Its statements get no more time than the rest of `seconds`."""
     token = _until.set(None if seconds is None else time.monotonic() + seconds)
     try:
         return work()
@@ -40,7 +40,7 @@ def answered_within(seconds: float | None, work: Callable[[], T]) -> T:
 
 
 def seconds_left(most: float | None) -> float | None:
-    """Return the seconds that a statement may take, `most` if nothing else limits it; None means no limit."""
+    """Return the seconds that a statement may take, at most `most`; None means no limit."""
     until = _until.get()
     if until is None:
         return most
@@ -49,7 +49,7 @@ def seconds_left(most: float | None) -> float | None:
 
 
 class IndexReading:
-    """A context manager for one question. `index` reads in the open transaction, or opens one."""
+    """A context manager for one question. Reading `index` uses the open transaction, or opens one."""
 
     def __init__(self, opening: Callable[[int | None], Opened], generation: int | None) -> None:
         self._opening, self._generation = opening, generation
@@ -67,7 +67,7 @@ class IndexReading:
         return self._stack.__exit__(kind, error, trace)
 
     def rest(self) -> None:
-        """End the transaction and give the connection back, until the next read."""
+        """End the transaction and return the connection to the pool until the next read."""
         self._stack.close()
         self.index.rest(self._resume)
 
@@ -77,8 +77,8 @@ class IndexReading:
         return index
 
     def resting(self, tools: ModelFunctions, far_embedder: bool) -> ModelFunctions:
-        """Return the same tools, which give the connection back before slow work: language models, cross-encoders, and
-        an embedder behind an endpoint."""
+        """Return the same tools, which return the connection to the pool before slow work: language models,
+        cross-encoders, and an embedder behind an endpoint."""
 
         def embedding(embed: Callable[[Sequence[str]], Vectors]) -> Callable[[Sequence[str]], Vectors]:
             def embed_texts(texts: Sequence[str]) -> Vectors:

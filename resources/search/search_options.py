@@ -1,4 +1,4 @@
-"""The options of a search, and the forms in which commands and callers may write them."""
+"""The options of a search, and their conversion from the texts of a command."""
 
 from __future__ import annotations
 
@@ -40,18 +40,20 @@ class SearchOptions:
         groups: Sequence[str] = (),
         generation: int | None = None,
     ) -> SearchOptions:
-        """Return options from the forms that commands and `Index` take: rerankers also as one string with commas,
-        filters as texts, and the asker's groups.
+        """Return options from the forms of commands and `Index`: rerankers also as one string with commas, filters as
+        texts, and the asker's groups.
 
-        Raise UsageError for a wrong form."""
+        Raise UsageError for a wrong form.
+        """
         return cls(k, strategy, rerankers_from(rerank), filters_from(filters, groups), generation)
 
 
 def filters_from(filters: Sequence[str], groups: Sequence[str]) -> Filters:
-    """Return filters from texts such as `KEY=VALUE` or `KEY>=VALUE`. Values that a key may equal are alternatives; all
-    bounds hold.
+    """Return filters from texts such as `KEY=VALUE` or `KEY>=VALUE`. Several equal values of a key are alternatives;
+    all bounds must be met.
 
-    `date` is a document's date, of which `from=` and `to=` are the bounds. Raise UsageError for a wrong form."""
+    `date` is a document's date, and `from=` and `to=` are its bounds. Raise UsageError for a wrong form.
+    """
     equal: dict[str, tuple[str, ...]] = {}
     compared: list[Comparison] = []
     first: list[str] = []
@@ -75,7 +77,7 @@ def filters_from(filters: Sequence[str], groups: Sequence[str]) -> Filters:
 
 
 def _parts(argument: str) -> tuple[str, Sign, str]:
-    """Return key, sign and value. A label may hold any sign but the first `=`, as may every value."""
+    """Return key, sign and value. A label may contain any sign except a first `=`; a value may contain any sign."""
     signs = "=" if argument.startswith(LABEL) else "<>="
     at = next((at for at, character in enumerate(argument) if character in signs), 0)
     if not at:
@@ -90,7 +92,7 @@ def _parts(argument: str) -> tuple[str, Sign, str]:
 
 
 def _dates(argument: str, key: str, sign: Sign, value: str) -> tuple[date | None, date | None]:
-    """Return the first and the last day that a filter of dates lets through; None if it does not bound that side."""
+    """Return the first and the last day that a date filter allows; None means no bound on that side."""
     if key != "date":
         if sign != "=":
             raise UsageError(f"--filter {argument!r}: write {key}=DATE, or date{sign}DATE")
@@ -103,7 +105,7 @@ def _dates(argument: str, key: str, sign: Sign, value: str) -> tuple[date | None
 
 
 def _days_within(argument: str, sign: Sign, first: date, last: date) -> tuple[date | None, date | None]:
-    """Return the first and the last day that a comparison with a day, month or year lets through."""
+    """Return the first and the last day that a comparison with a day, month or year allows."""
     try:
         if sign == "=":
             return first, last
@@ -111,19 +113,19 @@ def _days_within(argument: str, sign: Sign, first: date, last: date) -> tuple[da
             return (first if sign == ">=" else last + _DAY), None
         return None, (last if sign == "<=" else first - _DAY)
     except OverflowError:
-        raise UsageError(f"--filter {argument!r}: there are no such dates") from None
+        raise UsageError(f"--filter {argument!r}: the range has no dates; correct it") from None
 
 
 def _comparison(argument: str, key: str, sign: Sign, value: str) -> Comparison:
     if sign == "=" or key in FILTERS:
-        raise UsageError(f"--filter {argument!r}: {key} is no number or date; write {key}=VALUE")
+        raise UsageError(f"--filter {argument!r}: {key} has numbers or dates only in comparisons; write {key}=VALUE")
     ranges = {">=": f"[{value},)", ">": f"({value},)", "<=": f"(,{value}]", "<": f"(,{value})"}
     numbers = ranges[sign] if _NUMBER.fullmatch(value) else None
     meant = period(value)
     if meant is None and numbers is None:
         raise UsageError(
-            f"--filter {argument!r}: {value!r} is no number and no date; write a number such as 12.5, or a date such "
-            "as 2026-01-31, 2026-01 or 2026"
+            f"--filter {argument!r}: {value!r} is neither a number nor a date; write a number such as 12.5, or a date "
+            "such as 2026-01-31, 2026-01 or 2026"
         )
     try:
         first, last = _days_within(argument, sign, *meant) if meant else (None, None)
@@ -145,7 +147,8 @@ def asked_groups(groups: Sequence[str]) -> tuple[str, ...]:
 
 
 def rerankers_from(names: str | Sequence[str] | None) -> tuple[str, ...] | None:
-    """Return the names of rerankers from a string with commas or a sequence; None keeps the choice of the settings."""
+    """Return the names of rerankers from a string with commas or a sequence; None keeps the rerankers of the
+    settings."""
     if names is None:
         return None
     listed = names.split(",") if isinstance(names, str) else list(names)

@@ -17,7 +17,7 @@ MOST = 10
 
 
 def check_source(source: SourceSettings) -> dict[str, Any]:
-    """Return the JSON of `sources check`: the first entries that the source's filters take. Raise SourceError if it
+    """Return the JSON of `sources check`: the first entries that pass the source's filters. Raise SourceError if it
     cannot be listed."""
     found = _check_connection(source) if source.scheme else _walk(source)
     entries = list(islice((entry for entry in found if is_taken(entry["uri"], source)), MOST + 1))

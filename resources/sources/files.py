@@ -1,6 +1,7 @@
-"""Files of a source's folder, listed and opened so that no swap of a file, folder or link leads out of it.
+"""The files of a source's folder.
 
-Every component of a name is opened in the folder before it and never through a link. A link to a file of the same
+They are listed and opened in such a way that replacing a file, folder or link cannot lead out of the folder. Every
+component of a name is opened relative to the folder before it, and never through a link. A link to a file of the same
 source is read once, and its target is then opened in the same way. Only plain files are hashed, measured or copied,
 each through one descriptor: a pipe put in its place does not block.
 """
@@ -33,18 +34,18 @@ _PIECE = 1 << 20
 _PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
 _SWAPPED = (errno.ELOOP, errno.ENOTDIR, errno.EMLINK, errno.ENXIO)
-"""Error numbers of `open` if a link, file or socket has replaced the file or folder that was listed."""
+"""Error numbers of `open` if a link, file or socket has replaced a listed file or folder."""
 
 
 class OfAnother(OSError):
-    """An error for a place within the source that is not its own; `strerror` has the reason."""
+    """The error for a place within the source that does not belong to it; `strerror` has the reason."""
 
     def __init__(self, why: str) -> None:
         super().__init__(errno.ELOOP, why)
 
 
 class SourceFolder:
-    """The folder of a source, held open. Names are relative to it, as in a document's `uri`. Places in `elsewhere` are
+    """The folder of a source, kept open. Names are relative to it, like a document's `uri`. Places in `elsewhere` are
     not opened."""
 
     def __init__(self, root: Path, elsewhere: Elsewhere = OWN) -> None:
@@ -77,11 +78,11 @@ class SourceFolder:
             os.close(at)
 
     def why(self, state: os.stat_result) -> str | None:
-        """Return why a folder of this identity is not the source's own; None if it is."""
+        """Return why a folder of this identity does not belong to the source, or None if it does."""
         return self.elsewhere.folders.get((state.st_dev, state.st_ino))
 
     def within_mail(self, uri: str) -> tuple[str, str] | None:
-        """Return the mail that a name leads into, and the attachment's name below it; None if it is a file's name."""
+        """Return the mail to which a name leads, and the attachment's name below it, or None for the name of a file."""
         for mail, below in possible_mails(uri):
             with suppress(OSError):
                 if not stat.S_ISDIR(self._state(mail).st_mode):
@@ -89,7 +90,8 @@ class SourceFolder:
         return None
 
     def state(self, uri: str) -> os.stat_result:
-        """Return the state of a file, folder or link itself; for an attachment, its mail's state. Raise OSError."""
+        """Return the state of a file, folder or link itself; for an attachment, return its mail's state. Raise
+        OSError."""
         inside = self.within_mail(uri)
         return self._state(self.resolve(inside[0]) if inside else uri)
 
@@ -99,10 +101,11 @@ class SourceFolder:
             return os.stat(name, dir_fd=at, follow_symlinks=False)
 
     def resolve(self, uri: str) -> str:
-        """Return the name, or if it is a link, the name of the file in this source that it leads to. For an attachment
-        the mail's name is resolved.
+        """Return the name; for a link, return the name of its target in this source. For an attachment the mail's name
+        is resolved.
 
-        Raise OSError, with ELOOP if the link leads out, to itself, or through a folder that is now a link."""
+        Raise OSError, with ELOOP if the link leads out, to itself, or through a folder that is now a link.
+        """
         if inside := self.within_mail(uri):
             return f"{self.resolve(inside[0])}/{inside[1]}"
         if not stat.S_ISLNK(self.state(uri).st_mode):
@@ -115,7 +118,7 @@ class SourceFolder:
     @contextmanager
     def open_file(self, uri: str) -> Iterator[BinaryIO]:
         """Open a plain file, or an attachment of a mail. Raise OSError if it cannot be opened. Raise DocumentError
-        `changed` if no plain file is there any more: the listing takes only plain files."""
+        `changed` if it is no longer a plain file, since the listing includes only plain files."""
         if inside := self.within_mail(uri):
             with self.open_file(inside[0]) as mail, tempfile.TemporaryFile() as part:
                 part.write(part_of_mail(mail, *inside))
@@ -137,21 +140,22 @@ class SourceFolder:
 
 
 class Stored(Protocol):
-    """A store of documents' files, for documents that are in no folder: see resources/sources/stored_documents.py."""
+    """A store of documents' files, for documents outside of folders: see resources/sources/stored_documents.py."""
 
     def copy(self, raw: RawDocument, into: Path, max_megabytes: int | None = None) -> Path: ...
 
 
 Place = Path | Stored
-"""The place to read documents' files from: the folder of their source, or a store."""
+"""The place of documents' files: the folder of their source, or a store."""
 
 
 def private_copy(place: Place, raw: RawDocument, into: Path, max_megabytes: int | None = None) -> Path:
-    """Copy a document, with its map if it has one, into a folder that nobody else may enter. Return the path of the
-    copy, which has the name of the document.
+    """Copy a document, with its map if it has one, into a private folder. Return the path of the copy, which has the
+    name of the document.
 
     Raise DocumentError: `changed` if its hash is not `raw.content_hash` (empty: any hash), `limit_exceeded` or
-    `unreadable`."""
+    `unreadable`.
+    """
     from resources.parsers.registry import files_of
 
     if not isinstance(place, Path):
@@ -174,7 +178,7 @@ def private_copy(place: Place, raw: RawDocument, into: Path, max_megabytes: int 
 
 def pieces(stream: BinaryIO, uri: str, before: int, max_megabytes: int | None) -> Iterator[bytes]:
     """Yield the bytes of one file of a document, after `before` bytes of its other files. Raise DocumentError
-    `limit_exceeded` before more is read than the limit, however large the file has become."""
+    `limit_exceeded` at the limit, however large the file has become."""
     from resources.parsers.registry import require_size
 
     require_size(uri, before + os.fstat(stream.fileno()).st_size, max_megabytes)
@@ -185,9 +189,10 @@ def pieces(stream: BinaryIO, uri: str, before: int, max_megabytes: int | None) -
 
 
 def hash_now(root: Path, uris: Sequence[str]) -> str:
-    """Return the hash of a document of these files, from the bytes that their descriptors read now.
+    """Return the hash of a document of these files, from their current bytes.
 
-    Raise OSError. Raise DocumentError `changed` if a name is no plain file of the source any more."""
+    Raise OSError. Raise DocumentError `changed` if a name is no longer a plain file of the source.
+    """
     hashes = []
     with SourceFolder(root) as folder:
         for uri in uris:
@@ -208,11 +213,15 @@ def read_as(uri: str) -> Iterator[None]:
     except PermissionError:
         raise DocumentError(f"{uri}: no permission to read the file; grant it and index again", "unreadable") from None
     except FileNotFoundError:
-        raise DocumentError(f"{uri}: the file went away before it was read", "unreadable") from None
+        raise DocumentError(
+            f"{uri}: the file was deleted before it was read; the next run lists its folder again", "unreadable"
+        ) from None
     except OSError as error:
         if error.errno in _SWAPPED:
             raise _changed_error(uri) from None
-        raise DocumentError(f"{uri}: the file cannot be read ({error.strerror})", "unreadable") from None
+        raise DocumentError(
+            f"{uri}: the file cannot be read ({error.strerror}); check its disk", "unreadable"
+        ) from None
 
 
 def _changed_error(uri: str) -> DocumentError:
@@ -253,15 +262,15 @@ def _to_disk(uri: str, path: Path) -> Iterator[None]:
 
 UNCLEAN = re.compile(r"[\x00-\x1f\ud800-\udfff]")
 LONGEST_NAME = 4000
-"""Bytes of a name with its folders. Linux opens at most 4096."""
+"""Most bytes of a name with its folders. Linux opens at most 4096."""
 _LONGEST_PART = 255
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A file that is no document, and the reason: `unsupported`, `symlink`, `not_a_file`, `name`, `attachments`
-    for those of a mail, or `overlap` for a place of another source."""
+    """A file that is not a document, and the reason: `unsupported`, `symlink`, `not_a_file`, `name`, `attachments` (of
+    a mail), or `overlap` (a place of another source)."""
 
     source: str
     uri: str
@@ -278,14 +287,14 @@ def opened_source(source: SourceSettings, root: Path, elsewhere: Elsewhere = OWN
 
 
 _OF_SYSTEMS = ("thumbs.db", "ehthumbs.db", "desktop.ini")
-"""Files, in lower case, in which Windows keeps the looks of a folder."""
+"""Names, in lower case, of files in which Windows stores the display of a folder."""
 _LOCK = "~$"
-"""Start of the names of files by which Office says that a document is open."""
+"""Start of the names of files with which Office marks an open document."""
 
 
 def is_hidden(uri: str) -> bool:
-    """Return whether a name begins with a dot or is a program's own (`~$report.docx`, `Thumbs.db`), or lies in a folder
-    with such a name. None of them is a document."""
+    """Say whether a name begins with a dot or belongs to a program (`~$report.docx`, `Thumbs.db`), or is in a folder
+    with such a name. Such files are never documents."""
     return any(
         (part.startswith((".", _LOCK)) and part not in (".", "..")) or part.lower() in _OF_SYSTEMS
         for part in uri.split("/")
@@ -293,10 +302,12 @@ def is_hidden(uri: str) -> bool:
 
 
 def walk(folder: SourceFolder, source: SourceSettings, with_hidden: bool = False) -> Iterator[str | Skipped]:
-    """Yield every file below the root, except hidden ones. A folder that was moved, or replaced by a link, since its
-    name was read has no files. Raise SourceError if a folder cannot be listed: an incomplete listing deletes nothing.
+    """Yield every file below the root, except hidden ones. A folder that was moved, or replaced by a link, in the
+    meantime has no files. Raise SourceError if a folder cannot be listed, so that an incomplete listing deletes no
+    documents.
 
-    `with_hidden` adds hidden files, but no files of hidden folders."""
+    `with_hidden` adds hidden files, but no files of hidden folders.
+    """
     pending = [""]
     while pending:
         below = pending.pop()
@@ -356,7 +367,7 @@ def _problem(folder: SourceFolder, uri: str, state: os.stat_result) -> tuple[str
 
 
 def unfit(uri: str) -> str:
-    """Return why a name cannot be a file's name; "" if it can."""
+    """Return why a name cannot be a file's name, or "" if it can."""
     if UNCLEAN.search(uri):
         return "the name has control characters or is not UTF-8; rename it"
     if len(uri.encode()) > LONGEST_NAME or any(len(part.encode()) > _LONGEST_PART for part in uri.split("/")):

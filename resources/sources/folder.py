@@ -1,12 +1,12 @@
-"""The listing of a source: which of its files are documents, their hashes, and what side-cars say of them.
+"""The listing of a source: its documents, their hashes, and the data of side-cars.
 
-Nothing outside a source's folder is read. Symbolic links that lead out, devices, pipes, and names that cannot be told
-apart in text are skipped and named.
+Nothing outside a source's folder is read. Symbolic links that lead out, devices, pipes, and names that look the same as
+text are skipped and reported.
 
-A file NAME may have two files beside it: `NAME.meta.yaml` with metadata, and `NAME.elements.json`, its structure as an
-external extractor found it, which is read in its place. Neither is then a document. A map `NAME.elements.json` without
-a file NAME is a document, unless NAME is the name of a file that is gone. Any other file beside NAME that names groups
-withholds NAME. In a source in which strangers choose names, no file describes another.
+A file NAME may have two files beside it: `NAME.meta.yaml` with metadata, and `NAME.elements.json`, its structure from
+an external extractor, which is read in its place. Neither is then a document. A map `NAME.elements.json` without a file
+NAME is a document, unless NAME is the name of a file that is gone. If any other file beside NAME names groups, NAME is
+withheld. In a source where untrusted people choose names, no file describes another.
 
 The attachments of a mail (EML, MSG) are documents too, named below it. They have the groups of the mail.
 """
@@ -54,38 +54,39 @@ from resources.sources.sorted_spool import TextSet
 NOTHING = Before()
 _OF_WINDOWS = re.compile(r"[A-Za-z]:[\\/]")
 _MOST_BESIDE = 1000
-"""Most entries of a folder among which the one is looked for that was probably meant."""
+"""Most entries of a folder among which the probably meant one is searched."""
 _RENAME = "rename it with its file, or remove it"
 _REMOVE = "and it names groups: remove it, or give it a side-car if it is a document"
 
 
 @dataclass
 class FolderListing:
-    """The contents of a source. Documents that could not be read, or whose restrictions are not known, are failures.
+    """The contents of a source. Documents that could not be read, or whose restrictions are unknown, are failures.
     `documents` also keeps the groups that side-cars and heads of files name for documents that could not be read."""
 
     documents: ListedDocuments = field(default_factory=ListedDocuments)
     skipped: list[Skipped] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     lost: dict[str, str] = field(default_factory=dict)
-    """Content hashes, by uri, of files that are gone or withheld while a side-car of theirs is left."""
+    """Content hashes, by uri, of files that are gone or withheld although one of their side-cars remains."""
     memberships: ReadMemberships | None = None
-    """Members of the source's principals; None if it does not report them."""
+    """Members of the source's principals, or None if it does not report them."""
     elsewhere: Elsewhere = OWN
-    """Places that belong to others, including links to them."""
+    """Places that belong to other sources, including links to them."""
 
     def keep_memberships(self, source: str, name: str, said: ReadMemberships) -> None:
-        """Keep what a file, or a query, reports of memberships."""
+        """Store the memberships in a file or from a query."""
         self.memberships = said
         if said.problem:
             self.failures.append(said.failure(source, name))
 
 
 def source_from(argument: str, known: Sequence[SourceSettings] = ()) -> SourceSettings:
-    """Return a source from the command's argument: `NAME=PATH`, PATH or `NAME=ADDRESS`. If a known source has that
-    name, its settings are kept.
+    """Return a source from the command's argument: `NAME=PATH`, PATH or `NAME=ADDRESS`.
 
-    Raise UsageError if the folder does not exist, SettingsError if the address is not valid."""
+    If a known source has this name, its settings are kept. Raise UsageError if the folder does not exist, SettingsError
+    if the address is invalid.
+    """
     named = "=" in argument and not scheme_of(argument)
     name, _, path = argument.partition("=") if named else ("", "", argument)
     if scheme_of(path):
@@ -102,7 +103,7 @@ def source_from(argument: str, known: Sequence[SourceSettings] = ()) -> SourceSe
 
 
 def _why_no_folder(path: str, folder: Path) -> str:
-    """Return why a path names no folder, and what was probably meant."""
+    """Return why a path is not a folder, with a suggestion."""
     if folder.exists():
         return f"is not a folder; name the folder that it is in, or look at it with `pincite parse {path}`"
     if path[0] in "\"'“”‘’" or path[-1] in "\"'“”‘’":
@@ -125,7 +126,7 @@ def _nearest_folder(folder: Path) -> Path | None:
 
 
 def _source_at(name: str, address: str, known: Sequence[SourceSettings]) -> SourceSettings:
-    """Return a source by its address. Errors repeat the address only if it has no password in it."""
+    """Return a source with an address. Errors repeat the address only if it contains no password."""
     from pydantic import ValidationError
 
     from resources.connectors.source import require_known
@@ -160,11 +161,12 @@ def list_source(
     without_pictures: Callable[[], str] = lambda: "",
 ) -> FolderListing:
     """List every file of a source with its hash, in order of uri. A file over `max_megabytes` is a failure, and is not
-    read. If the source is no folder, its files were fetched into `root`, and `brought` knows their names and hashes.
-    `readers` are the settings' choice for all sources; the source's own win. Places in `elsewhere` are skipped.
-    `without_pictures` returns why picture files cannot be read, and are skipped; "" if they can.
+    read. If the source is not a folder, its files were fetched into `root`, and `brought` has their names and hashes.
 
-    Raise SourceError if a folder cannot be listed: an incomplete listing deletes nothing."""
+    `readers` are the readers in the settings for all sources; the source's own take precedence. Places in `elsewhere`
+    are skipped. `without_pictures` returns why picture files are skipped, or "" if they can be read. Raise SourceError
+    if a folder cannot be listed, so that an incomplete listing deletes no documents.
+    """
     listing = FolderListing()
     with opened_source(source, root, OWN if brought else elsewhere) as folder:
         names = brought.names(elsewhere) if brought else walk(folder, source, True)
@@ -197,7 +199,7 @@ def list_source(
 
 
 def _taken_in(listing: FolderListing, found: Iterable[str | Skipped]) -> Iterator[str]:
-    """Yield the names of files, and add the others to the skipped ones."""
+    """Yield the names of files to list, and add the others to the skipped ones."""
     for each in found:
         if isinstance(each, Skipped):
             listing.skipped.append(each)
@@ -264,7 +266,7 @@ class _Lister:
     # ------------------------------------------------------------ siblings
 
     def ask_siblings(self) -> None:
-        """Read every file that may be meant as a side-car, each once, and note those that restrict."""
+        """Read every file that may be meant as a side-car once, and record those that restrict documents."""
         before = self._strays.before
         siblings = Siblings(self._source, self._present, before.lost)
         for name in siblings:
@@ -303,8 +305,8 @@ class _Lister:
         return content is not None and may_restrict(content, media_type_of(Path(sibling)))
 
     def _sibling_content(self, name: str, whole: bool) -> bytes | None:
-        """Return the beginning of a sibling. Return None if it has no content of its own: a link to a folder or to
-        nothing, or a file kept elsewhere by git. Raise ValueError if it cannot be read."""
+        """Return the beginning of a sibling. Return None if it has no content: a link to a folder, a broken link, or a
+        file that git stores elsewhere. Raise ValueError if it cannot be read."""
         if self._brought:
             try:
                 self._brought.content(name)
@@ -319,13 +321,13 @@ class _Lister:
         return self._side_car_content(name)
 
     def is_told(self, uri: str) -> bool:
-        """Return whether a file is no document and is handled elsewhere: a side-car, or a file meant as one."""
+        """Say whether a file is not a document and is handled elsewhere: a side-car, or a file meant as one."""
         if self._strangers:
             return False
         return uri.endswith(SIDE_CAR) or uri in self._strays.side_cars or uri in self._withholding
 
     def tell_siblings(self) -> None:
-        """Report the siblings that withhold a document, and those that a parser would take."""
+        """Report the siblings that withhold a document, and those that a parser could read."""
         skipped = self._listing.skipped
         skipped[:] = [item for item in skipped if item.code != "unsupported" or item.uri not in self._withholding]
         for name, uri in self._withholding.items():
@@ -334,8 +336,8 @@ class _Lister:
                 self.fail(name, "orphan", f"{name}: not the name of a side-car, {told}")
 
     def _require_undoubted(self, uri: str, content: str) -> None:
-        """Raise ValueError if a document names no groups itself, and a sibling of it names some, or a sibling of the
-        file that it links to."""
+        """Raise ValueError if a document names no groups itself, but one of its siblings does, or a sibling of the file
+        to which it links."""
         if self._groups is not None:
             return
         places = [uri] if self._target in (None, uri) else [uri, self._target or uri]
@@ -398,7 +400,7 @@ class _Lister:
 
     def _add_parts(self, mail: RawDocument) -> None:
         """List the attachments of a mail, with the groups of the mail. Groups at the head of an attachment are ignored,
-        since a stranger may have written it."""
+        since an untrusted person may have written it."""
         try:
             with read_as(mail.uri), self._folder.open_file(self._folder.resolve(mail.uri)) as stream:
                 parts = list(parts_of_mail(stream, mail.uri))
@@ -414,7 +416,8 @@ class _Lister:
                 self._fail_parts(uri, "limit_exceeded", part.undivided, mail.groups)
 
     def _fail_parts(self, mail: str, code: str, message: str, groups: tuple[str, ...] | None) -> None:
-        """Fail the attachments that a mail had, so that their last version is kept, or withheld, with the mail's."""
+        """Mark the known attachments of a mail as failed, so that their last version is kept, or withheld, together
+        with the mail's."""
         for uri in self._strays.before.below(mail + "/"):
             self._listing.documents.restrict(document_id(self._source.name, uri), groups)
             self.fail(uri, code, message)
@@ -442,7 +445,7 @@ class _Lister:
         )  # fmt: skip
 
     def _content_of(self, uri: str, media_type: str) -> tuple[int, str]:
-        """Return size and hash of a document. If a sibling withholds it and it cannot be read, the withholding is
+        """Return size and hash of a document. If a sibling withholds it and it also cannot be read, the former is
         reported."""
         try:
             with read_as(uri):
@@ -457,8 +460,7 @@ class _Lister:
             raise DocumentError(doubt, "orphan")
 
     def _side_car(self, uri: str) -> dict[str, Any]:
-        """Return what a file's side-car says. If the file is a link, its target's side-car counts too. Raise
-        ValueError."""
+        """Return the data of a file's side-car. For a link, its target's side-car counts too. Raise ValueError."""
         self._target = None
         if self._strangers:
             return {}
@@ -471,13 +473,13 @@ class _Lister:
         return {**linked, **own, "groups": own.get("groups") or linked.get("groups")} if linked else own
 
     def _read_side_car(self, name: str) -> dict[str, Any]:
-        """Return the values of a side-car, empty if the file does not exist. Raise ValueError."""
+        """Return the values of a side-car, or an empty mapping if the file does not exist. Raise ValueError."""
         content = self._side_car_content(name)
         return {} if content is None else read_side_car(name, content, self._source.name)
 
     def _side_car_content(self, name: str) -> bytes | None:
-        """Return the beginning of a side-car, at most LARGEST_SIDE_CAR + 1 bytes. Return None if it does not exist and
-        did not exist when names were read. Raise ValueError."""
+        """Return the beginning of a side-car, at most LARGEST_SIDE_CAR + 1 bytes. Return None if it does not exist now
+        and did not exist when names were listed. Raise ValueError."""
         try:
             if self._brought and name in self._present:
                 self._brought.content(name)
@@ -509,8 +511,8 @@ class _Lister:
         return total, combined_hash(hashes)
 
     def _one_file(self, uri: str, file: Path, before: int) -> tuple[int, str]:
-        """Return size and hash of one file of a document, whose other files have `before` bytes. Read it if its hash is
-        unknown."""
+        """Return size and hash of one file of a document; `before` is the size of its other files. The file is read if
+        its hash is unknown."""
         kind = media_type_of(file)
         with_head = kind in WITH_HEADS and not self._strangers and (kind == MARKDOWN or self._groups is None)
         known = self._known_content(file, with_head and kind == MARKDOWN)
@@ -533,11 +535,11 @@ class _Lister:
         return size, whole.hexdigest()
 
     def _known_content(self, file: Path, with_head: bool) -> tuple[int, str] | None:
-        """Return size and hash of a fetched file; None if the source is a folder. Raise DocumentError. If the file was
-        too large to fetch and its head might restrict it, the error's code withholds it."""
+        """Return size and hash of a fetched file, or None if the source is a folder. Raise DocumentError. If the file
+        was too large to fetch and its head might restrict it, the error's code makes it withheld."""
         try:
             return self._brought.content(str(file)) if self._brought else None
         except DocumentError as error:
             if with_head and error.code == "limit_exceeded":
-                raise DocumentError(f"{error}; and whom its head names is not known", "front_matter") from None
+                raise DocumentError(f"{error}; groups at its head are unknown", "front_matter") from None
             raise

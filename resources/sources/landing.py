@@ -1,8 +1,9 @@
-"""The local copy of a source that is no folder: fetched into the state as a folder, each content once, under its hash.
+"""The local copy of a source that is not a folder: its files are fetched into a folder of the state, each content once,
+under its hash.
 
-An entry is fetched if its revision has changed, and is then a file in a folder like any other, linked from its name in
-the source. Only a complete listing counts. A failed fetch leaves the earlier file and is a failure of that entry. A
-killed fetch goes on where it stopped.
+An entry is fetched if its revision has changed; its name in the folder is a link to the content. Only a complete
+listing counts. A failed fetch keeps the earlier file and is a failure of that entry. A killed fetch continues where it
+stopped.
 """
 
 from __future__ import annotations
@@ -39,23 +40,22 @@ from resources.sources.siblings import Siblings
 
 
 class RawFiles:
-    """The fetched files of one source. `raw` is shared by all sources of a state and holds the contents; `own` is the
-    source's folder, with links to them in `files`."""
+    """The fetched files of one source. `raw` has the contents of all sources of a state; `own` is the source's folder,
+    with links to them in `files`."""
 
     def __init__(self, raw: Path, own: Path) -> None:
         self.raw, self.files, self._fetching = raw, own / "files", own / "fetching"
 
     def make(self) -> None:
-        """Make the folders, and remove what a killed fetch left; only one process fetches a source at a time."""
+        """Create the folders, and remove the remains of a killed fetch; only one process fetches a source at a time."""
         shutil.rmtree(self._fetching, ignore_errors=True)
         for folder in (self.raw, self.files, self._fetching):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def put(self, uri: str, pieces: Iterable[bytes]) -> tuple[int, str]:
-        """Keep the bytes under their hash and link the name to them. Return size and hash.
-
-        Raise OSError: NotADirectoryError, IsADirectoryError or FileExistsError if one name is a file where another name
-        needs a folder."""
+        """Store the bytes under their hash and link the name to them. Return size and hash. Raise OSError:
+        NotADirectoryError, IsADirectoryError or FileExistsError if one name is a file and another name needs a folder
+        there."""
         whole, size = piecewise(), 0
         descriptor, written = tempfile.mkstemp(dir=self._fetching)
         try:
@@ -97,7 +97,7 @@ class RawFiles:
             return False
 
     def remove(self, uri: str) -> None:
-        """Remove the name, and those of its folders that are then empty."""
+        """Remove the name, and its folders that become empty."""
         with suppress(NotADirectoryError):
             (self.files / uri).unlink(missing_ok=True)
         with suppress(OSError):
@@ -105,7 +105,7 @@ class RawFiles:
                 (self.files / folder).rmdir()
 
     def sweep(self) -> None:
-        """Remove contents that no name is linked to."""
+        """Remove contents without a name."""
         for folder, _, files in os.walk(self.raw):
             for name in files:
                 file = Path(folder, name)
@@ -118,16 +118,16 @@ class RawFiles:
 
 
 AT_ONCE = 256
-"""Entries fetched in one step. A finished step stays fetched if a later one is killed."""
+"""Entries fetched in one step. A finished step is kept if a later one is killed."""
 MOST = 10_000_000
-"""Entries and pages after which a listing is given up, since it may never end."""
+"""Most entries and pages of a listing, which may be endless."""
 FAILING = 20
-"""Entries in a row that cannot be read, after which the source itself counts as failing."""
+"""Number of consecutive unreadable entries after which the source itself counts as failing."""
 Tell = Callable[[int, int], None]
 
 
 class Landing:
-    """The place of one source in a state. Several processes may use it, of which one fetches at a time. Places in
+    """The copy of one source in a state. Several processes may use it, but only one fetches at a time. Places in
     `elsewhere` are not fetched."""
 
     def __init__(self, place: Path, source: SourceSettings, elsewhere: Elsewhere = OWN) -> None:
@@ -144,8 +144,8 @@ class Landing:
     # ------------------------------------------------------------ fetching
 
     def bring(self, connected: Source, max_megabytes: int | None, tell: Tell = lambda done, total: None) -> None:
-        """List the source and fetch what is new. Call it within `alone`. Raise SourceError; what was fetched before
-        stays."""
+        """List the source and fetch new entries. Call it within `alone`. Raise SourceError; entries fetched before are
+        kept."""
         with closing(self._open()) as database:
             self.files.make()
             self._list(database, connected)
@@ -154,7 +154,7 @@ class Landing:
 
     @contextmanager
     def alone(self, wait: bool = True) -> Iterator[None]:
-        """Lock the source against other processes. Raise SourceError `busy` if another one has it and `wait` is
+        """Lock the source against other processes. Raise SourceError `busy` if another one has the lock and `wait` is
         false."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with open(self.folder / "lock", "wb") as lock:
@@ -202,13 +202,13 @@ class Landing:
                 database.execute(_sql(name))
 
     def _may_count(self, uri: str) -> bool:
-        """Return whether a name is kept. A hidden file is kept only because it may be meant as a side-car: not if
-        strangers choose names, nor if its folder is hidden."""
+        """Say whether a name is kept. A hidden file is kept only if it may be meant as a side-car: not if untrusted
+        people choose names, and not in a hidden folder."""
         return not is_hidden(uri) or not (self._strangers or is_hidden(f"{uri.rpartition('/')[0]}/"))
 
     def _forget_lost(self, database: sqlite3.Connection) -> None:
-        """Forget entries whose files somebody, or a lost disk, removed from the state, so that they are fetched
-        again."""
+        """Delete the records of entries whose files were removed from the state, or lost with a disk, so that they are
+        fetched again."""
         lost = [(uri,) for uri, size in database.execute(_sql("landed")) if not self.files.holds(uri, size)]
         with database:
             database.executemany(_sql("forget_landed"), lost)
@@ -244,19 +244,21 @@ class Landing:
     def _record(
         self, database: sqlite3.Connection, entry: Entry, found: tuple[int, str] | DocumentError, failing: int
     ) -> int:
-        """Record the result of an entry; return how many in a row could not be read. Raise SourceError if they are too
-        many."""
+        """Record the result of an entry; return the number of consecutive unreadable ones. Raise SourceError if there
+        are too many."""
         if not isinstance(found, DocumentError):
             database.execute(_sql("add_landed"), (entry.uri, entry.revision, *found))
             return 0
         database.execute(_sql("add_problem"), (entry.uri, found.code, str(found)))
         failing += found.code == "unreadable"
         if failing >= FAILING:
-            raise SourceError(f"source {self._source.name!r}: {failing} in a row cannot be read, the last: {found}")
+            raise SourceError(
+                f"source {self._source.name!r}: {failing} entries in a row cannot be read, the last: {found}"
+            )
         return failing
 
     def _is_wanted(self, uri: str, siblings: Siblings) -> bool:
-        """Say whether a listing would read the file, or needs it to know what restricts a document."""
+        """Say whether a listing would read the file, or needs it to find restrictions of a document."""
         if unfit(uri) or self._elsewhere.why(uri) is not None:
             return False
         if self._is_content(uri) or (uri == FILE and self._source.memberships):
@@ -264,14 +266,14 @@ class Landing:
         return not self._strangers and (uri.endswith(SIDE_CAR) or uri in siblings)
 
     def _is_content(self, uri: str) -> bool:
-        """Return whether the whole file is needed: it is a document or its map."""
+        """Say whether the whole file is needed, since it is a document or its map."""
         media_type = media_type_of(Path(uri))
         if is_hidden(uri) or is_file(uri) or media_type is None or (self._strangers and media_type == ELEMENTS):
             return False
         return is_taken(uri.removesuffix(ELEMENTS_SUFFIX), self._source)
 
     def _one(self, connected: Source, entry: Entry, largest: int | None) -> tuple[int, str] | DocumentError:
-        """Fetch an entry; return its size and hash, or the error that it failed with."""
+        """Fetch an entry; return its size and hash, or its error."""
         try:
             whole = self._is_content(entry.uri) or entry.uri == FILE
             fetched = _bounded_bytes(connected, entry, largest) if whole else _beginning(connected, entry)
@@ -297,7 +299,7 @@ class Landing:
             yield FetchResult(database, self._source.name, self.root)
 
     def settle(self) -> None:
-        """Remove the files of entries that are no longer listed, or no longer taken."""
+        """Remove the files of entries that are no longer listed, or no longer included."""
         if not self.root.is_dir():
             return
         with self.alone(), closing(self._open()) as database:
@@ -310,19 +312,19 @@ class Landing:
         self.files.sweep()
 
     def remove(self) -> None:
-        """Remove everything that the state has of the source."""
+        """Remove the whole local copy of the source."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.files.sweep()
 
 
 class FetchResult:
-    """The last complete listing of a source, and what was fetched of it."""
+    """The last complete listing of a source, and its fetched files."""
 
     def __init__(self, database: sqlite3.Connection, name: str, root: Path) -> None:
         self._database, self._name, self.root = database, name, root
 
     def names(self, elsewhere: Elsewhere = OWN) -> Iterator[str | Skipped]:
-        """Yield every entry, as `walk` does for a folder. A place in `elsewhere` is yielded once, by its name."""
+        """Yield every entry, like `walk` for a folder. A place in `elsewhere` is yielded once, by its name."""
         met = set[str]()
         for (uri,) in self._database.execute(_sql("listed")):
             if (root := elsewhere.root(uri)) is not None:
@@ -334,7 +336,7 @@ class FetchResult:
             yield Skipped(self._name, uri, "name", problem) if problem else uri
 
     def content(self, uri: str) -> tuple[int, str]:
-        """Return size and hash. Raise DocumentError if the entry could not be fetched, or was not."""
+        """Return size and hash. Raise DocumentError if the entry was not fetched."""
         problem = self._database.execute(_sql("problem"), (uri,)).fetchone()
         if problem:
             code, message = problem
@@ -367,7 +369,7 @@ def _is_too_large(entry: Entry, largest: int | None) -> bool:
 
 
 def _bounded_bytes(connected: Source, entry: Entry, largest: int | None) -> Generator[bytes]:
-    """Yield the bytes of an entry. Raise DocumentError `limit_exceeded` before more is read than the limit."""
+    """Yield the bytes of an entry. Raise DocumentError `limit_exceeded` at the limit."""
     require_size(entry.uri, entry.size or 0, largest)
     size = 0
     with closing(connected.read(entry)) as reading:  # closed at once, not when the collector finds it
@@ -378,8 +380,7 @@ def _bounded_bytes(connected: Source, entry: Entry, largest: int | None) -> Gene
 
 
 def _beginning(connected: Source, entry: Entry) -> Generator[bytes]:
-    """Yield the beginning of an entry: the bytes that a side-car may have, and one more to show that it is too
-    large."""
+    """Yield the beginning of an entry: the most bytes of a side-car, and one more to show that it is too large."""
     left = LARGEST_SIDE_CAR + 1
     with closing(connected.read(entry)) as reading:
         for piece in reading:

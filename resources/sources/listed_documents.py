@@ -1,4 +1,4 @@
-"""The documents of a listing, kept on disk and read by ranges of ids, so that memory holds only some of them."""
+"""The documents of a listing, stored on disk and read by ranges of ids, so that only some are in memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAMED = ("doc_id", "source", "content_hash", "size")
 
 
 class DocumentsById(Protocol):
-    """The documents of a listing, wherever they are kept."""
+    """The documents of a listing, wherever they are stored."""
 
     def documents_between(self, first: str, after: str) -> pa.Table:
         """Return the documents whose ids are from `first` to before `after`, as rows of RawDocument in order of
@@ -52,12 +52,12 @@ class ListedDocuments:
             self._settle()
 
     def restrict(self, doc_id: str, groups: Sequence[str] | None) -> None:
-        """Keep the groups of a document that is not listed, if it names any."""
+        """Record the groups of a document that is not listed, if it names any."""
         if groups:
             self._settle().write("restrict", [(doc_id, _groups_json(tuple(groups)))])
 
     def drop(self, doc_ids: Iterable[str]) -> None:
-        """Remove documents from the listing; their groups stay known."""
+        """Remove documents from the listing, but keep their groups."""
         self._settle().write("unlist", ((doc_id,) for doc_id in doc_ids))
 
     def _settle(self) -> SortedSpool:
@@ -82,7 +82,7 @@ class ListedDocuments:
         return self._sources
 
     def groups_of(self, doc_id: str) -> tuple[str, ...] | None:
-        """Return the groups of a document, listed or not; None if nothing is known of it."""
+        """Return the groups of a document, listed or not, or None if they are unknown."""
         found = self._settle().run("groups", doc_id)
         return _tuple(found[0][0]) if found else None
 
@@ -91,7 +91,7 @@ class ListedDocuments:
         return _as_table(dict(zip(_NAMES, zip(*rows, strict=True), strict=True)) if rows else {})
 
     def names(self, first: str, after: str) -> pa.Table:
-        """Return the columns NAMED of the documents of `between`."""
+        """Return the columns NAMED of the documents whose ids are from `first` to before `after`."""
         import pyarrow as pa
 
         rows = self._settle().run("names_between", first, after)
@@ -121,14 +121,14 @@ class AllListed:
             part.drop(doc_ids)
 
     def get(self, doc_id: str) -> tuple[str, ...] | None:
-        """Return the groups that a document names; None if it names none, as far as is known."""
+        """Return the groups that a document names, or None if it is not known to name any."""
         return next((groups for part in self.parts if (groups := part.groups_of(doc_id))), None)
 
     def documents_between(self, first: str, after: str) -> pa.Table:
         return _in_order([part.documents_between(first, after) for part in self.parts] or [_as_table({})])
 
     def names(self, first: str, after: str) -> pa.Table:
-        """Return the columns NAMED of the documents of `between`."""
+        """Return the columns NAMED of the documents whose ids are from `first` to before `after`."""
         return _in_order([part.names(first, after) for part in self.parts] or [_as_table({}).select(NAMED)])
 
 

@@ -1,11 +1,11 @@
-"""The attachments of mails that lie in a source as files (EML, MSG): documents named below the mail's own name.
+"""The attachments of mail files (EML, MSG) in a source, which are documents named below the mail's name.
 
-`offer.eml/prices.xlsx` is the attachment `prices.xlsx` of `offer.eml`, and `offer.eml/Fwd.eml/scan.pdf` one of a mail
-that is attached to it. Nothing is kept on the disk: a part is read from its mail each time. The names are chosen as for
-mails of a mail server (pipelines/parsing/mail.py).
+`offer.eml/prices.xlsx` is the attachment `prices.xlsx` of `offer.eml`, and `offer.eml/Fwd.eml/scan.pdf` is the
+attachment of an attached mail. Nothing is stored on disk: a part is read from its mail each time. The names are chosen
+as for mails of a mail server (pipelines/parsing/mail.py).
 
-A mail is a stranger's text. It is bounded before it is parsed: by its size, and by the number of its boundaries, since
-every line is compared with all boundaries that are open.
+Mails are untrusted. Their size and the number of their boundaries are limited before parsing, since every line is
+compared with all open boundaries.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ if TYPE_CHECKING:
 
 MSG = "application/vnd.ms-outlook"
 LARGEST = 64 << 20
-"""Bytes of a mail whose attachments are read. It is held in memory as a whole, in few copies."""
+"""Most bytes of a mail whose attachments are read. The whole mail is in memory, in a few copies."""
 MOST_BOUNDARIES = 100
-"""Boundaries of a mail whose attachments are read. A mail with five levels of forwarded mails has some twenty."""
+"""Most boundaries of a mail whose attachments are read. A mail with five levels of forwarded mails has about twenty."""
 _TEXTS = (".txt", ".text", ".log", ".md", ".csv", ".tsv")
 _BOUNDARY = re.compile(rb"boundary[^\n=]{0,20}=", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """An attachment: its name below the mail, its bytes, and, of an attached mail, why its own are not read."""
+    """An attachment: its name below the mail and its bytes; for an attached mail, also the reason if its own
+    attachments are not read."""
 
     below: str
     content: bytes
@@ -44,13 +45,13 @@ class Attachment:
 
 
 def holds_parts(uri: str) -> bool:
-    """Say whether a file of this name is a mail, whose attachments are documents."""
+    """Say whether a file with this name is a mail, whose attachments are documents."""
     found = OF_ENDING.get(PurePosixPath(uri.lower()).suffix)
     return found is not None and found.media_type in (EML, MSG)
 
 
 def possible_mails(uri: str) -> Iterator[tuple[str, str]]:
-    """Yield each beginning of a name that may be a mail, with the rest, which then names an attachment."""
+    """Yield each beginning of a name that may be a mail, with the rest of the name, which is then an attachment."""
     parts = uri.split("/")
     for at in range(1, len(parts)):
         mail = "/".join(parts[:at])
@@ -59,9 +60,10 @@ def possible_mails(uri: str) -> Iterator[tuple[str, str]]:
 
 
 def parts_of_mail(stream: IO[bytes], uri: str) -> Iterator[Attachment]:
-    """Yield the attachments of a mail that a parser reads, those of attached mails too.
+    """Yield the attachments of a mail in readable formats, including those of attached mails.
 
-    Raise DocumentError `limit_exceeded` if the mail is too large to divide, `corrupt` if it cannot be read."""
+    Raise DocumentError `limit_exceeded` if the mail is too large to divide, `corrupt` if it cannot be read.
+    """
     content = stream.read(LARGEST + 1)
     if len(content) > LARGEST:
         told = f"{uri}: its attachments are not read, since it is larger than {LARGEST >> 20} MB: save them as files"
@@ -70,7 +72,8 @@ def parts_of_mail(stream: IO[bytes], uri: str) -> Iterator[Attachment]:
 
 
 def _divide(content: bytes, uri: str, level: int, left: list[int]) -> Iterator[Attachment]:
-    """Yield the attachments of a mail, each attached mail followed by its own. `left` holds how many may follow."""
+    """Yield the attachments of a mail, each attached mail followed by its own. `left` has the number that may still
+    follow."""
     is_msg = OF_ENDING[PurePosixPath(uri.lower()).suffix].media_type == MSG
     try:
         own = list(_of_msg(content) if is_msg else _of_eml(content))
@@ -100,8 +103,8 @@ def _divide(content: bytes, uri: str, level: int, left: list[int]) -> Iterator[A
 
 
 def part_of_mail(stream: BinaryIO, uri: str, below: str) -> bytes:
-    """Return the bytes of one attachment. Raise FileNotFoundError if the mail has none of this name, DocumentError as
-    `parts_of_mail`."""
+    """Return the bytes of one attachment. Raise FileNotFoundError if the mail has no attachment with this name, and the
+    errors of `parts_of_mail`."""
     parts = _LAST.parts(stream, uri)
     if below not in parts:
         raise FileNotFoundError(f"{uri}/{below}")
@@ -109,7 +112,7 @@ def part_of_mail(stream: BinaryIO, uri: str, below: str) -> bytes:
 
 
 class _LastMail:
-    """The attachments of the mail that was divided last, since those of one mail are read one after the other."""
+    """The attachments of the last divided mail, since the attachments of one mail are read one after the other."""
 
     def __init__(self) -> None:
         self._alone = Lock()
@@ -145,7 +148,7 @@ def _of_msg(content: bytes) -> Iterator[Attachment]:
 
 
 def _is_shown(item: Any) -> bool:
-    """Say whether the text of a MSG file shows an attachment: it then has an id that the text names."""
+    """Say whether the text of an MSG file shows an attachment: the attachment has an id that the text refers to."""
     from oxmsg.domain import constants
 
     return bool(item.properties.str_prop_value(constants.PID_ATTACH_CONTENT_ID))
@@ -167,7 +170,7 @@ def _of_eml(content: bytes) -> Iterator[Attachment]:
 
 
 def _as_utf8(body: bytes, part: Message) -> bytes:
-    """Return an attached text in UTF-8 if the mail says in which other encoding it is: the text itself does not."""
+    """Return an attached text in UTF-8 if the mail declares another encoding, since the text itself does not."""
     charset = part.get_content_charset("utf-8")
     if charset in ("utf-8", "us-ascii"):
         return body

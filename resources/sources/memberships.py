@@ -1,6 +1,6 @@
 """The memberships that a source reports: pairs of a principal of the source and a group of askers.
 
-They are read completely or not at all. If they cannot be read, those read before hold until they are too old.
+They are read completely or not at all. If they cannot be read, the earlier ones stay valid until they are too old.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from resources.connectors.source import Source, TellsMemberships
 from resources.sources.files import SourceFolder
 
 LARGEST = 32 << 20
-"""Bytes of a file of memberships, or characters of the names from a query, beyond which it is refused: all are in
-memory."""
+"""Most bytes of a file of memberships, or characters of the names from a query, since all are in memory; more are
+refused."""
 LONGEST = 2_000
-"""Bytes of one pair, which a database index must be able to hold."""
+"""Most bytes of one pair, which a database index must be able to store."""
 FILE = "_memberships.csv"
 """Name of the file of memberships at the root of a source. It is never a document, since it names people."""
 QUERY = "memberships"
-"""Name that failures give in place of the file's if a query reports the memberships."""
+"""Name in failures in place of a file name if a query reports the memberships."""
 _COLUMNS = ["principal", "group"]
 
 Pairs = frozenset[tuple[str, str]]
@@ -33,8 +33,8 @@ Pairs = frozenset[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class ReadMemberships:
-    """The answer of a source: all pairs, or None if they cannot be read, with the `problem`. A missing file is a
-    problem too, and has no pairs: no principal has members then."""
+    """The answer of a source: all pairs, or None if they cannot be read, with the `problem`. A missing file is also a
+    problem, and gives no pairs: no principal has members then."""
 
     pairs: Pairs | None
     problem: str = ""
@@ -51,12 +51,12 @@ def unread(problem: object) -> ReadMemberships:
 
 
 def is_file(uri: str) -> bool:
-    """Say whether a uri has the name of a file of memberships, even in a folder where it is not read."""
+    """Say whether a uri has the name of a file of memberships, even in a folder where such a file is not read."""
     return uri.rpartition("/")[2].casefold() == FILE
 
 
 def in_folder(folder: SourceFolder) -> ReadMemberships:
-    """Return what the file says in the folder that a source is, or was fetched to."""
+    """Return the memberships in the file of a source's folder, or of the folder to which it was fetched."""
     try:
         with folder.open_file(folder.resolve(FILE)) as stream:
             content = stream.read(LARGEST + 1)
@@ -70,7 +70,7 @@ def in_folder(folder: SourceFolder) -> ReadMemberships:
 
 
 def fetch_memberships(connected: Source) -> ReadMemberships:
-    """Return what the file of a source that is no folder says; nothing else is read. Raise SourceError."""
+    """Return the memberships in the file of a source that is not a folder; nothing else is read. Raise SourceError."""
     entry = next((entry for page in connected.entries() for entry in page if entry.uri == FILE), None)
     if entry is None:
         return GONE
@@ -87,7 +87,7 @@ def fetch_memberships(connected: Source) -> ReadMemberships:
 
 
 def ask_memberships(connected: Source) -> ReadMemberships | None:
-    """Return what a source reports that knows memberships itself, not from a file; None if it does not."""
+    """Return the memberships that a source reports without a file, or None if it does not."""
     rows = connected.memberships() if isinstance(connected, TellsMemberships) else None
     if rows is None:
         return None

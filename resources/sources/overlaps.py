@@ -1,11 +1,11 @@
 """The owner of a file that lies within two sources: the source whose root is nearest to it.
 
-A root within another root is left out of the outer source, which names it as skipped. No file is found in two ways, so
-a source that everyone may read cannot open what a source within it restricts. Two sources with the same root are
-refused, and so is a source within a restricted one if nothing says who may find its documents. Nobody finds the
-documents in question until the settings are corrected.
+A root within another root is left out of the outer source, which names it as skipped. No file belongs to two sources,
+so a public source cannot reveal files that an inner source restricts.
 
-Copies and hard links are separate files: each is open to everyone who may find the source that it lies in.
+Two sources with the same root are refused, and so is a source within a restricted one without groups of its own. Nobody
+can find the documents in question until the settings are corrected. Copies and hard links are separate files: everyone
+who may find the source of a copy can find the copy.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ STORE = "the store of the tables and of all raw files"
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """The places within one source that are not its own, each with the reason: by name within the source, and folders
-    also by identity, since mounts and another letter case give a folder other names."""
+    """The places within one source that belong to others, each with the reason: by name within the source, and for
+    folders also by identity, since mounts and letter case give a folder several names."""
 
     names: Mapping[str, str] = field(default_factory=dict)
     folders: Mapping[Identity, str] = field(default_factory=dict)
     folded: bool = False
 
     def root(self, uri: str) -> str | None:
-        """Return the name of the place that a file or folder lies in; None if it is the source's own."""
+        """Return the name of the foreign place that contains a file or folder, or None if it belongs to the source."""
         if not self.names:
             return None
         # The address of a web page may have a query after its name, and the page still lies in a folder of that name.
@@ -49,17 +49,17 @@ class Elsewhere:
         return None
 
     def why(self, uri: str) -> str | None:
-        """Return why a file is not the source's own; None if it is."""
+        """Return why a file does not belong to the source, or None if it does."""
         root = self.root(uri)
         return None if root is None else self.names[root]
 
     def and_also(self, names: Mapping[str, str]) -> Elsewhere:
-        """Return these places and others that a walk has met."""
+        """Return these places and further ones that a walk has found."""
         return Elsewhere({**self.names, **names}, self.folders, self.folded) if names else self
 
 
 OWN = Elsewhere()
-"""The places of a source in which nothing belongs to others."""
+"""The places of a source that contains no other source."""
 
 
 def _reason(owner: str) -> str:
@@ -69,7 +69,7 @@ def _reason(owner: str) -> str:
 
 
 def freer(one: SourceSettings, other: SourceSettings) -> bool:
-    """Return whether somebody may find documents of `one` but not of `other`."""
+    """Say whether somebody may find documents of `one` but not of `other`."""
     return bool(other.groups) and not (one.groups and set(one.groups) <= set(other.groups))
 
 
@@ -83,13 +83,13 @@ def _source_text(source: SourceSettings) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A source, or a place that no source may take, with its location and the folders above it."""
+    """A source, or a place that no source may include, with its location and the folders above it."""
 
     owner: str
     location: Location
     source: SourceSettings | None = None
     above: tuple[tuple[Identity, str], ...] = ()
-    """The place itself and the folders above it: each one's identity, and the name of the place from there."""
+    """The place itself and the folders above it: the identity of each, and the name of the place relative to it."""
 
     @classmethod
     def at_location(cls, owner: str, location: Location, source: SourceSettings | None = None) -> _Place:
@@ -105,7 +105,7 @@ class _Place:
         return self.location.same(other.location) or (alike and self.location.version == other.location.version)
 
     def name_of(self, other: _Place) -> str | None:
-        """Return the name within this place of another place; None if it is not within it."""
+        """Return the name of another place relative to this one, or None if it is not within it."""
         name = self.location.name_of(other.location)
         if name is None and self.identity is not None:
             return next((name for identity, name in other.above if name and identity == self.identity), None)
@@ -123,17 +123,17 @@ def _folders_above(folder: Path) -> Iterator[tuple[Identity, str]]:
 
 
 class Overlaps:
-    """The overlaps of sources. `said` names the sources whose settings name groups. Nothing in the `kept` places, which
-    have their names as keys, is a document."""
+    """The overlaps of sources. `said` has the sources whose settings name groups. Files in the `kept` places, given by
+    name, are never documents."""
 
     def __init__(self, sources: Sequence[SourceSettings], said: Collection[str], kept: Mapping[str, Location]) -> None:
         places = [_Place.at_location(f"source {source.name!r}", location_of(source), source) for source in sources]
         self.problems: list[str] = []
-        """Problems that stop a run from beginning, each with its remedy."""
+        """Problems that prevent a run, each with its remedy."""
         self.closed: dict[str, str] = {}
         """Sources whose documents nobody may find until the problem is solved, with the reason."""
         self.inner: set[str] = set()
-        """Sources that lie within another one."""
+        """Sources that are within another one."""
         self._places, self._said = places, said
         self._elsewhere: dict[tuple[str, str], Elsewhere] = {}
         for one, other in combinations(places, 2):
@@ -148,23 +148,23 @@ class Overlaps:
 
     @property
     def names(self) -> set[str]:
-        """The names of sources in which something belongs to others."""
+        """The names of sources that contain places of others."""
         return {name for name, _ in self._elsewhere}
 
     def of_name(self, name: str) -> Elsewhere:
-        """Return the places of a source that belong to others, at any place where the source is or was."""
+        """Return the places of a source that belong to others, at any present or former place of the source."""
         found = [each for (own, _), each in self._elsewhere.items() if own == name]
         names = {key: why for each in found for key, why in each.names.items()}
         return Elsewhere(names, folded=any(each.folded for each in found))
 
     def require_none(self) -> None:
-        """Raise SourceError (`overlap`) if sources overlap so that it is not clear who may find their documents."""
+        """Raise SourceError (`overlap`) if sources overlap and it is unclear who may find their documents."""
         if self.problems:
             raise SourceError("; ".join(self.problems), "overlap")
 
     def opened_without(self, name: str) -> str | None:
         """Return why a source may not be forgotten: another one would take its files, and show them to other askers.
-        Return None if it may."""
+        Return None if it may be forgotten."""
         for removed in (place for place in self._places if place.source and place.source.name == name):
             for outer in self._places:
                 assert removed.source and outer.source
@@ -235,8 +235,7 @@ class Overlaps:
 
 
 def _left_out(within: str, exclude: Sequence[str]) -> bool:
-    """Return whether patterns leave out everything in a folder. Only plain patterns such as `folder/**` are
-    recognized."""
+    """Say whether patterns exclude everything in a folder. Only plain patterns such as `folder/**` are recognised."""
     parts = within.split("/") if within else []
     above = ["", *("/".join(parts[: depth + 1]) + "/" for depth in range(len(parts)))]
     return any(f"{folder}{ending}" in exclude for folder in above for ending in ("**", "**/*"))

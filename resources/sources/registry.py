@@ -1,8 +1,7 @@
-"""The sources that a state knows: how they are listed together, guarded against mass deletion, and asked for
-memberships.
+"""The known sources of a state: their common listing, the guard against mass deletion, and their memberships.
 
-A listing that lacks most of a source may be of a folder that is not mounted, so it is refused. Memberships are kept
-with each listing, or read alone.
+A listing that lacks most of a source is refused, since its folder may not be mounted. Memberships are stored with each
+listing, or read separately.
 """
 
 from __future__ import annotations
@@ -48,20 +47,22 @@ if TYPE_CHECKING:
 GUARD_SHARE = 0.2
 GUARD_DOCUMENTS = 10
 ListedBefore = Callable[[Range], "pa.Table"]
-"""A function that returns the documents of a range of ids at the last listing, with at least their ids, sources and
+"""A function that returns the documents of a range of ids in the last listing, with at least their ids, sources and
 content hashes."""
 
 
 def many_gone(count: int, known: int) -> bool:
-    """Say whether more documents of a source are gone than chance explains."""
+    """Say whether more documents of a source are gone than chance would explain."""
     return count > GUARD_DOCUMENTS and count > GUARD_SHARE * known
 
 
 def guard(listed: Listed, before: ListedBefore, ranges: Sequence[Range], said: Callable[[str], str]) -> None:
     """Refuse a listing that would delete most of a source: the source may be unmounted, not emptied. A document whose
-    content is listed at a new place is not gone, but moved. `said` returns the place that people know a source by.
+    content is listed at a new place has moved and is not gone. `said` returns the place of a source in a form for
+    people.
 
-    Raise SourceError with code deletion_guard."""
+    Raise SourceError with code deletion_guard.
+    """
     # A failure for a missing file of memberships does not show that the folder is mounted.
     failures = [item for item in listed.failures if item.code != "memberships"]
     there = {*listed.documents.sources(), *(item.source for item in failures)}
@@ -113,9 +114,9 @@ def store_memberships(
     at: datetime | None,
     whole: bool = True,
 ) -> None:
-    """Store the memberships that sources reported at a time, for later questions. A source that reports none loses its
-    memberships. An unreadable report changes nothing; if the listing is not accepted (`whole` is false), neither does a
-    missing file."""
+    """Store the memberships that sources reported at a time, for later questions. A source without memberships loses
+    its stored ones. An unreadable report changes nothing; nor does a missing file if the listing is not accepted
+    (`whole` is false)."""
     table.forget([name for name in sources if name not in told])
     for name, said in told.items():
         if said.pairs is not None and (whole or not said.problem):
@@ -124,9 +125,8 @@ def store_memberships(
 
 
 def read_memberships(source: SourceSettings, landing: Landing) -> ReadMemberships | None:
-    """Return the memberships that a source reports now, without reading its documents; None if it reports none.
-
-    Raise SourceError or SettingsError if the source cannot be reached."""
+    """Return the current memberships of a source without reading its documents, or None if it has none. Raise
+    SourceError or SettingsError if the source cannot be reached."""
     if not source.scheme:
         if not source.memberships:
             return None
@@ -145,13 +145,13 @@ Tell = Callable[[str, int, int], None]
 
 
 def untold(what: str, done: int, total: int) -> None:
-    """Discard progress that nobody watches."""
+    """Ignore the progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restrictions:
-    """The known restrictions on finding documents, which hold even for documents that could not be listed: groups of
-    sources by their settings, groups of documents by their side-cars, places that are not a source's own, and sources
+    """The known restrictions on finding documents, which apply even to documents that could not be listed: groups of
+    sources from the settings, groups of documents from side-cars, places that belong to other sources, and sources
     whose documents nobody may find, with the reason."""
 
     sources: Mapping[str, tuple[str, ...]]
@@ -161,19 +161,19 @@ class Restrictions:
 
     @property
     def part(self) -> bool:
-        """Say whether a source may have documents listed before that are not its own now."""
+        """Say whether a source may have documents, listed earlier, that no longer belong to it."""
         return bool(self.closed) or any(each.names for each in self.elsewhere.values())
 
     def why_parted(self, source: str, uri: str) -> str | None:
-        """Return why a document that was listed before is not one of its source now; None if it is."""
+        """Return why an earlier listed document no longer belongs to its source, or None if it does."""
         if source in self.closed:
             return self.closed[source]
         why = self.elsewhere.get(source, OWN).why(uri)
         return None if why is None else f"{uri}: no document of source {source!r} any more: {why}"
 
     def apply(self, raw: RawDocument) -> RawDocument:
-        """Return an earlier listed document with the groups of today. Groups that a side-car does not name any more
-        stay, since the file itself may name them."""
+        """Return an earlier listed document with its current groups. Groups that its side-car no longer names are kept,
+        since the file itself may name them."""
         groups = self.documents.get(raw.doc_id) or raw.groups
         of_source = self.sources.get(raw.source, raw.source_groups)
         same = (groups, of_source) == (raw.groups, raw.source_groups)
@@ -193,12 +193,11 @@ class Listed:
     failures: list[Failure]
     known: Restrictions = NOTHING_KNOWN
     failing: Mapping[str, str] = field(default_factory=dict)
-    """Sources that could not be listed, with the reason: nothing is known of them now, so none of their documents is
-    gone."""
+    """Sources that could not be listed, with the reason: their documents are unknown, so none counts as gone."""
     memberships: Mapping[str, ReadMemberships] = field(default_factory=dict)
-    """Members of principals, by source, for the sources that report them."""
+    """Members of principals, for each source that reports them."""
     at: datetime | None = None
-    """Time by the database's clock before the sources were read; None if no source can report memberships."""
+    """Time by the database's clock before the sources were read, or None if no source can report memberships."""
 
 
 def _make_listing(
@@ -231,7 +230,7 @@ def _make_listing(
 
 def require_apart(project: Project, given: Sequence[SourceSettings]) -> None:
     """Raise SourceError (`overlap`) if sources of the settings, or `given` in a command, have one folder under several
-    names. Nothing of the state is read, so sources that only it knows are compared when they are listed."""
+    names. The state is not read, so sources that only the state knows are compared when they are listed."""
     declared = project.settings.sources
     found = {
         each.name: each if each.scheme else each.model_copy(update={"path": str(project.resolve(each.path))})
@@ -248,8 +247,9 @@ class SourceRegistry:
     def __init__(
         self, project: Project, catalog: Catalog, place: Path | None = None, stored: StoredDocuments | None = None
     ) -> None:
-        """Keep the project and its catalog. Sources that are no folders are fetched to `place`, by default the state
-        folder. `stored` is the store that files of all documents are copied to; without it they stay where they are."""
+        """Create a registry for a project and its catalog. Sources that are not folders are fetched to `place`, by
+        default the state folder. `stored` is the store to which the files of all documents are copied, if there is
+        one."""
         self.stored = stored
         self._project, self._catalog, self._place = project, catalog, place
         self._selected: dict[str, SourceSettings] = {}
@@ -263,7 +263,7 @@ class SourceRegistry:
         before = self._selected.setdefault(source.name, source)
         if before.path != source.path:
             raise SourceError(
-                f"two sources are named {source.name!r}: {before.place} and {source.place}; give one a name of its own "
+                f"two sources are named {source.name!r}: {before.place} and {source.place}; rename one "
                 "with --source NAME=PATH",
                 "source_moved",
             )
@@ -271,8 +271,9 @@ class SourceRegistry:
     def known_sources(self) -> list[SourceSettings]:
         """Return the remembered sources, then those of the settings that were never indexed, ordered by name.
 
-        Filters and groups in the settings win over remembered ones; remembered groups stay if the settings name
-        none."""
+        Filters and groups in the settings take precedence over remembered ones; remembered groups are kept if the
+        settings have no groups.
+        """
         declared = {item.name: item for item in self._project.settings.sources}
         found: dict[str, SourceSettings] = {}
         for row in self._catalog.sources():
@@ -291,26 +292,26 @@ class SourceRegistry:
         self._catalog.remember_source(source.name, source.path, settings)
 
     def place(self, name: str) -> Place:
-        """Return the place to read a source's documents from, as they were listed: the store if set, otherwise the
+        """Return the place of a source's documents in their listed version: the store if there is one, or else the
         folder."""
         return self.stored or self.root(name)
 
     def prepare(self, raws: Sequence[RawDocument]) -> None:
-        """Announce the documents that are read next, so that the store can fetch them together."""
+        """Prepare for reading these documents next, so that the store can fetch them together."""
         if self.stored:
             self.stored.prepare(raws)
 
     def keep_files(self, documents: Documents, known: Known, tell: Tell = untold) -> list[Failure]:
-        """Copy the files of these documents to the store, if one is set, except contents `known` to be in it. Documents
-        that cannot be copied as they were listed are failures."""
+        """Copy the files of these documents to the store, if there is one, except contents `known` to be in it.
+        Documents that changed since the listing, or cannot be copied, are failures."""
         if not self.stored:
             return []
         most = self._project.settings.parsing.max_megabytes
         return self.stored.keep(documents, self.root, most, known, partial(tell, "copied to the store"))
 
     def root(self, name: str) -> Path:
-        """Return the folder of a source's files: its own, or the one they were fetched to. Raise SourceError for an
-        unknown name."""
+        """Return the folder of a source's files: its own, or the one to which they were fetched. Raise SourceError for
+        an unknown name."""
         if name not in self._roots:
             self._roots = {source.name: self._root(source) for source in self.known_sources()}
         if name not in self._roots:
@@ -318,16 +319,15 @@ class SourceRegistry:
         return self._roots[name]
 
     def place_text(self, name: str) -> str:
-        """Return the place of a source, as people know it."""
+        """Return the place of a source in a form for people."""
         return next((source.path for source in self.known_sources() if source.name == name), name)
 
     def landing(self, source: SourceSettings) -> Landing:
-        """Return the place that a source which is no folder is fetched to."""
+        """Return the local copy of a source that is not a folder."""
         return Landing(self._place or self._project.state, source, self._overlaps.elsewhere_of(source))
 
     def overlaps(self) -> Overlaps:
-        """Return how the known sources overlap, at the places in the settings and at the places where they were
-        last."""
+        """Return the overlaps of the known sources, at their places in the settings and at their last places."""
         known, last = self.known_sources(), {row.name: row.root for row in self._catalog.sources()}
         moved = [
             source.model_copy(update={"path": last[source.name]})
@@ -341,9 +341,10 @@ class SourceRegistry:
         return Overlaps([*known, *moved], said, kept)
 
     def require_not_opened(self, name: str) -> None:
-        """Raise SourceError (`overlap`) if another source would show the documents of one that is forgotten.
+        """Raise SourceError (`overlap`) if another source would show the documents of a forgotten one.
 
-        This holds even if the settings still have the source: nothing remembers it once its lines are deleted."""
+        This applies even if the settings still have the source, since it would be unknown after its lines are deleted.
+        """
         if problem := self.overlaps().opened_without(name):
             raise SourceError(problem, "overlap")
 
@@ -351,8 +352,8 @@ class SourceRegistry:
         return self.landing(source).root if source.scheme else Path(source.path)
 
     def _require_groups(self, known: Sequence[SourceSettings]) -> None:
-        """Raise SettingsError for a source that was restricted and whose groups the settings leave out: a deleted line
-        must not open a source."""
+        """Raise SettingsError for a source that was restricted but has no groups in the settings: a deleted line must
+        not make a source public."""
         silent = {item.name for item in self._project.settings.sources if "groups" not in item.model_fields_set}
         for source in known:
             if source.groups and source.name in silent:
@@ -369,12 +370,13 @@ class SourceRegistry:
         before: Callable[[str], Before] = lambda name: NOTHING,
         tell: Tell = untold,
     ) -> Listed:
-        """List every file of the named sources; without names, of the selected ones; without these, of all.
-        `everything` lists all known sources. `before` returns what is known of a source.
+        """List every file of the named sources; if none are named, of the selected ones; if none are selected, of all.
 
-        A source that cannot be listed fails alone. If the last source was removed from an index, the listing is empty.
-        Raise UsageError if there never was a source. Raise SourceError if no source can be listed, or if `everything`
-        is set and a source fails that was listed before."""
+        `everything` lists all known sources. `before` returns the earlier knowledge of a source. A failure of one
+        source does not affect the others. If the last source was removed from an index, the listing is empty. Raise
+        UsageError if no source was ever known. Raise SourceError if no source can be listed, or if `everything` is set
+        and a source fails that was listed before.
+        """
         known = self.known_sources()
         self._require_groups(known)
         self._overlaps = self.overlaps()
@@ -408,7 +410,7 @@ class SourceRegistry:
 
     def list_remembered(self, before: Callable[[str], Before] = lambda name: NOTHING) -> Listed:
         """List the remembered sources, each at its last place, as far as possible. Listings of this process are reused.
-        The result only restricts, and may miss sources: a document that it lacks is not gone."""
+        The result is only for restrictions and may be incomplete, so a missing document does not count as gone."""
         roots = {row.name: row.root for row in self._catalog.sources()}
         known = [
             source.model_copy(update={"path": roots.get(source.name, source.path)}) for source in self.known_sources()
@@ -463,7 +465,7 @@ class SourceRegistry:
                 self.landing(source).settle()
 
     def forget_files(self, name: str) -> None:
-        """Remove everything that was fetched of a source."""
+        """Remove all fetched files of a source."""
         for source in self.known_sources():
             if source.scheme and source.name == name:
                 self.landing(source).remove()

@@ -1,11 +1,12 @@
 """Files beside documents that may be meant as side-cars, and side-cars whose file is gone or has another name.
 
-A sibling lies in the folder of a document. Its name continues the document's name, with or without the ending, after a
-sign that is no letter or digit. Names are compared in any case and form of Unicode, without signs before them, so
-`.pay.md.meta.yaml` is a sibling of `pay.md`.
+A sibling is in the folder of a document.
 
-Nobody can know which file an orphaned side-car was to restrict. Every run names it, and a file without a side-car that
-may be the one meant is withheld. The contents of all sources at the last listing are read only for this.
+Its name is the document's name, with or without the ending, followed by a sign other than a letter or digit and further
+text. Names are compared without regard to case and Unicode form, and without leading signs, so `.pay.md.meta.yaml` is a
+sibling of `pay.md`. It is unknown which file an orphaned side-car was meant to restrict. Every run reports it, and any
+file without a side-car that it may have meant is withheld. The contents of all sources at the last listing are read
+only for this.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Names(Protocol):
-    """The names that a source holds, in any order; there may be as many as files."""
+    """The names in a source, in any order; there may be as many as files."""
 
     def __contains__(self, name: object) -> bool: ...
 
@@ -45,11 +46,11 @@ class Names(Protocol):
 
 
 class Meant(NamedTuple):
-    """The documents that a sibling may be meant for: those that exist, by their keys, and one that does not."""
+    """The documents for which a sibling may be meant: existing ones, by their keys, and one missing document."""
 
     keys: list[str]
     whole: bool
-    """True if it continues the whole name of a document."""
+    """True if the name continues the whole name of a document."""
     missing: str = ""
 
 
@@ -57,10 +58,11 @@ NOTHING_MEANT = Meant([], False)
 
 
 class Siblings:
-    """The siblings among the names of a source; empty if strangers choose its names.
+    """The siblings among the names of a source; empty if untrusted people choose its names.
 
-    `lost` are names of documents that are gone and had siblings. Names are looked up in sets on disk and never compared
-    with each other, so that the time grows only with the number of names."""
+    `lost` has the names of removed documents that had siblings. Names are looked up in sets on disk and never compared
+    with each other, so the time is proportional to the number of names.
+    """
 
     def __init__(self, source: SourceSettings, names: Names, lost: Iterable[str] = ()) -> None:
         self._source, self._names = source, names
@@ -74,7 +76,8 @@ class Siblings:
         return bool(meant.keys or meant.missing)
 
     def meaning_of(self, name: str) -> Meant:
-        """Return what a file may be meant for, by its name. If it continues a whole name, it is meant for no other."""
+        """Return the documents for which a file may be meant, by its name. If it continues a whole name, only that
+        document counts."""
         if name not in self._candidates:
             return NOTHING_MEANT
         prefixes = list(_prefixes(name))
@@ -85,8 +88,8 @@ class Siblings:
         return Meant(keys, bool(whole), self._missing(name, prefixes) if own or not keys else "")
 
     def _missing(self, name: str, prefixes: Iterable[str]) -> str:
-        """Return the missing document whose name is continued: by a side-car, by a name that continues one with a
-        document's ending, or by one that continues a name known to be gone."""
+        """Return the missing document whose name a file continues: a side-car's, a name with a document's ending, or
+        the name of a removed document."""
         if name.endswith(SIDE_CAR) and not is_hidden(name):
             found = name.removesuffix(SIDE_CAR)
             return found if is_taken(found, self._source) or not _is_parsed(found) else ""
@@ -104,8 +107,8 @@ class Siblings:
         return TextSet(key for uri in self._names if self._is_document(uri) for key in keys_of(uri))
 
     def _is_candidate(self, uri: str) -> bool:
-        """Return whether a file may be a sibling. A side-car of an existing file is not a sibling, and a file with a
-        side-car is itself a document."""
+        """Say whether a file may be a sibling. Not counted are the side-car of an existing file, and a file with a
+        side-car, which is itself a document."""
         if is_file(uri) or uri.endswith(ELEMENTS_SUFFIX):
             return False
         if uri.endswith(SIDE_CAR):
@@ -119,7 +122,7 @@ class Siblings:
 
 
 def keys_of(uri: str) -> tuple[str, str]:
-    """Return the keys that siblings know a document by: its name, and its name without the ending."""
+    """Return the keys of a document for its siblings: its name, and its name without the ending."""
     name = PurePosixPath(uri).name
     return _key(uri, _sibling_folded(name)), _key(uri, _sibling_folded(PurePosixPath(name).stem), stem=True)
 
@@ -133,14 +136,13 @@ def _is_parsed(uri: str) -> bool:
 
 
 def _prefixes(uri: str) -> Iterator[str]:
-    """Return what a name continues with a sign that is no letter or digit, the longest first."""
+    """Return the beginnings of a name before each sign other than a letter or digit, longest first."""
     name = _sibling_folded(uri.rpartition("/")[2])
     return (name[:at] for at in range(len(name) - 1, 0, -1) if _is_sign(name[at]))
 
 
 def _inner_name(uri: str) -> str:
-    """Return the longest beginning of a name that is a document's name by its ending; "" if it has no such
-    beginning."""
+    """Return the longest beginning of a name that has a document's ending, or ""."""
     folder, slash, name = uri.rpartition("/")
     begin = next((at for at, char in enumerate(name) if not _is_sign(char)), 0)
     for dot in range(len(name) - 1, begin, -1):
@@ -152,12 +154,12 @@ def _inner_name(uri: str) -> str:
 
 
 def _is_sign(char: str) -> bool:
-    """Return whether a character is no letter or digit. Marks on a letter belong to the letter."""
+    """Say whether a character is a sign, not a letter or digit. Combining marks belong to their letter."""
     return not char.isalnum() and not unicodedata.category(char).startswith("M")
 
 
 def _sibling_folded(name: str) -> str:
-    """Return a name as people read it: without capital letters, and without `_` and `.` before it."""
+    """Return a name in a form for comparison: in lower case, and without leading `_` and `.`."""
     plain = name.lower() if name.isascii() else _plain(name)
     begin = next((at for at, char in enumerate(plain) if not _is_sign(char)), 0)
     return plain[begin:]
@@ -177,14 +179,13 @@ class Contents(Protocol):
     """The content hashes of files by uri."""
 
     def get(self, uri: str) -> str | None:
-        """Return the content hash of a file; None if it is unknown."""
+        """Return the content hash of a file, or None if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """Earlier knowledge of a source: content hashes of its files at the last listing, by uri, including files that are
-    gone while a side-car of theirs is left; the files that named groups of their own; and the files that were
-    withheld."""
+    """Earlier knowledge of a source: content hashes of its files at the last listing, by uri, including removed files
+    with remaining side-cars; the files that named groups themselves; and the withheld files."""
 
     contents: Contents | Mapping[str, str] = field(default_factory=dict)
     restricted: Container[str] = ()
@@ -192,13 +193,14 @@ class Before:
     lost: Mapping[str, str] = field(default_factory=dict)
     """The contents of files that are gone, or are withheld because of a file beside them."""
     below: Callable[[str], Iterable[str]] = lambda folder: ()
-    """Return the names at the last listing that begin with a text, such as those of a mail's attachments."""
+    """A function that returns the names in the last listing that begin with a text, such as those of a mail's
+    attachments."""
 
 
 @dataclass
 class StraySideCars:
     """Side-cars without a file, and siblings of a missing one, each with the name of the file. If they restrict it,
-    also the marks by which the file may be known: its name, its content, its folder and kind."""
+    also the properties that may identify the file: its name, its content, its folder and kind."""
 
     before: Before
     side_cars: dict[str, str] = field(default_factory=dict)
@@ -208,7 +210,7 @@ class StraySideCars:
     places: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def restricts(self, side_car: str) -> None:
-        """Withhold every file that may be the one a side-car restricts."""
+        """Withhold every file that a side-car may be meant to restrict."""
         name = self.side_cars[side_car]
         self.names[_case_folded(name)] = side_car
         self.bases[_case_folded(Path(name).name)] = side_car
@@ -217,9 +219,9 @@ class StraySideCars:
             self.places[_place(name)] = side_car
 
     def doubt(self, uri: str, content: str) -> str | None:
-        """Return why a file without a side-car may be a restricted one; None if it is not. Reasons: its name is nearly
-        the name in the side-car, or the same name in another folder; its content is the missing file's; it is new in
-        that file's place; it was withheld before."""
+        """Return why a file without a side-car may be a restricted one, or None. Reasons: its name is similar to the
+        name in the side-car, or the same name in another folder; its content is the missing file's; it is new in that
+        file's place; it was withheld before."""
         if not self.names:
             return None
         side_car = self.names.get(_case_folded(uri)) or self.names.get(_case_folded(str(Path(uri).with_suffix(""))))
@@ -239,8 +241,7 @@ class StraySideCars:
 
 
 def orphan_maps(present: Names, files: Names) -> Mapping[str, str]:
-    """Return the maps that belong, by their names, to a file that does not exist. A map with a side-car of its own is a
-    document, and is left out."""
+    """Return the maps whose file does not exist. A map with a side-car is itself a document, and is left out."""
     return dict(_orphan_maps(present, files))
 
 
@@ -265,7 +266,7 @@ def _case_folded(name: str) -> str:
 
 
 KNOWN = ("doc_id", "source", "uri", "content_hash", "groups")
-"""Columns that are read of a listed document."""
+"""Columns of a listed document that are read."""
 
 
 class KnownContents:
@@ -275,12 +276,12 @@ class KnownContents:
         self._read = read
 
     def contents_of(self, source: str, lost: Mapping[str, str]) -> ContentsOf:
-        """Return the contents of a source; `lost` are contents of files that are gone while a side-car of theirs is
-        left."""
+        """Return the contents of a source; `lost` has contents of removed files with remaining side-cars."""
         return ContentsOf(self, source, lost)
 
     def one(self, doc_id: str) -> tuple[str, bool] | None:
-        """Return the content hash of a document, and whether it named groups of its own; None if it was not listed."""
+        """Return the content hash of a document, and whether it named groups itself; return None if it was not
+        listed."""
         found = self._spool.run("content", doc_id)
         return (found[0][0], bool(found[0][1])) if found else None
 
@@ -317,7 +318,7 @@ class ContentsOf:
 
     @property
     def restricted_files(self) -> Container[str]:
-        """The files that named groups of their own."""
+        """The files that named groups themselves."""
         return _Restricted(self)
 
 

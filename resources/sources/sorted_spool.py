@@ -1,5 +1,5 @@
-"""Temporary tables on disk for notes on all documents, which would not fit in memory. Each disappears with the process
-that opened it."""
+"""Temporary tables on disk for data on all documents that does not fit in memory. Each disappears with the process that
+opened it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ AT_ONCE = 1000
 
 
 class SortedSpool:
-    """Tables of sql/queries/scratch.sql, which has all statements on them. SQLite keeps them in a file without a name
-    in the folder of temporary files, with two megabytes in memory.
+    """The tables of sql/queries/scratch.sql, which has all their statements.
 
-    All methods raise SourceError `disk` if that folder has no room."""
+    SQLite stores them in an unnamed file in the folder of temporary files, with two megabytes in memory. All methods
+    raise SourceError `disk` if that folder is full.
+    """
 
     def __init__(self, *tables: str) -> None:
         with _room():
@@ -35,7 +36,7 @@ class SortedSpool:
             return self._database.execute(_sql(name), values).fetchall()
 
     def each(self, name: str, *values: Any) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of a statement one at a time. Write nothing until the last is taken."""
+        """Yield the rows of a statement one at a time. Do not write before the last row is read."""
         with _room():
             yield from self._database.execute(_sql(name), values)
 
@@ -82,7 +83,7 @@ def _room() -> Iterator[None]:
         yield
     except sqlite3.OperationalError as error:
         raise SourceError(
-            f"no list of the documents can be kept in the folder of temporary files: {error}; make room there, or set "
-            "TMPDIR to a folder that has some",
+            f"the list of documents cannot be stored in the folder of temporary files: {error}; free space there, or "
+            "set TMPDIR to a folder with free space",
             "disk",
         ) from None

@@ -1,7 +1,7 @@
-"""Files of documents in an object store, where many machines read them: each content once, under its hash.
+"""The files of documents in an object store, which many machines can read: each content once, under its hash.
 
 A listing copies the files before it is committed. Every machine with the store can then read each listed document, even
-if its source is gone. The store does not check who may read a document; that is checked where it is requested.
+if its source is gone. The store does not check who may read a document; its callers do.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 BELOW = "raw/"
 OWN_NAME = re.compile(rf"[0-9a-f]{{32}}({re.escape(ELEMENTS_SUFFIX)})?(\.[0-9a-f]+\.partial)?")
-"""Names that pincite gives to raw files and to half-written ones. It does not touch other objects beside them."""
+"""Names of pincite's raw files, complete and incomplete. Other objects are not touched."""
 _PIECE = 1 << 20
 _TRIES = 10
 _IN_A_PAGE = 1000
-"""Objects that one request lists."""
+"""Objects in one page of a listing."""
 Tell = Callable[[int, int], None]
 
 
@@ -73,8 +73,8 @@ class StoredDocuments:
     # ------------------------------------------------------------ reading
 
     def copy(self, raw: RawDocument, into: Path, max_megabytes: int | None = None) -> Path:
-        """Copy a document into a folder, as `private_copy` does. Raise DocumentError `unreadable` if the store lacks it
-        or has other bytes under its name, or `limit_exceeded`. Raise IndexStateError if the store does not answer."""
+        """Copy a document into a folder, like `private_copy`. Raise DocumentError `unreadable` if the store lacks it or
+        has other bytes under its name, or `limit_exceeded`. Raise IndexStateError if the store does not answer."""
         os.makedirs(into, mode=0o700, exist_ok=True)
         for _ in range(2):
             hashes, total = [], 0
@@ -128,8 +128,7 @@ class StoredDocuments:
         )
 
     def prepare(self, raws: Iterable[RawDocument]) -> None:
-        """Fetch the documents that are copied next together, as far as they are not here. `copy` reports those that
-        fail."""
+        """Fetch the documents that are copied next together, unless they are already here. `copy` reports failures."""
         wanted = {name: raw for raw in raws for _, name in _files(raw) if self._cache.find(name) is None}
         if wanted:
             with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="fetch") as threads:
@@ -142,7 +141,7 @@ class StoredDocuments:
             return
 
     def is_mapped(self, content_hash: str) -> bool:
-        """Say whether a document of this hash is read from a map beside its file."""
+        """Say whether a document with this hash is read from a map beside its file."""
         return self._store.size(f"{BELOW}{content_hash}{ELEMENTS_SUFFIX}") is not None
 
     def holds(self, content_hash: str) -> bool:
@@ -158,8 +157,8 @@ class StoredDocuments:
         known: Known,
         tell: Tell = lambda done, total: None,
     ) -> list[Failure]:
-        """Copy the files of documents whose content is neither `known` to be in the store nor found in it, in windows.
-        Documents that cannot be copied as they were listed are failures."""
+        """Copy the files of documents whose content is neither `known` to be in the store nor found in it, in blocks.
+        Documents that changed since the listing, or cannot be copied, are failures."""
         failures: list[Failure] = []
         held, seen = None, 0
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="store") as threads:
@@ -185,7 +184,7 @@ class StoredDocuments:
         return failures
 
     def _ask_each(self, names: Sequence[str], threads: ThreadPoolExecutor) -> set[str]:
-        """Return those of these objects that the store has, asked one by one."""
+        """Return the objects that exist in the store, asked one by one."""
         sizes = threads.map(lambda name: self._store.size(BELOW + name), names)
         return {name for name, size in zip(names, sizes, strict=True) if size is not None}
 
@@ -196,8 +195,8 @@ class StoredDocuments:
         keep: Callable[[RawDocument], DocumentError | None],
         threads: ThreadPoolExecutor,
     ) -> dict[str, DocumentError]:
-        """Return the contents of `missing` that cannot be kept, with the error. If several documents share a content,
-        each is tried: one may still be as it was listed when another is not."""
+        """Return the contents of `missing` that cannot be stored, with the error. If several documents share a content,
+        each is tried, since one may be unchanged when another has changed."""
         errors = zip(missing, threads.map(keep, missing), strict=True)
         failed = {raw.content_hash: error for raw, error in errors if error}
         tried = {raw.doc_id for raw in missing}
@@ -227,7 +226,8 @@ class StoredDocuments:
     def stored_sizes(self) -> dict[str, int]:
         """Return the raw files of the store by name, with their sizes in bytes.
 
-        Other objects, whose keys may be any path, are left out, so that they are neither deleted nor used as paths."""
+        Other objects are left out, so that their keys are neither deleted nor used as paths.
+        """
         found = {each.key.removeprefix(BELOW): each.size for each in self._store.list_objects(BELOW)}
         return {name: size for name, size in found.items() if OWN_NAME.fullmatch(name)}
 

@@ -1,6 +1,6 @@
-"""The texts that have a vector: the items of each table of vectors, and imported vectors that wait for their run.
+"""The texts with vectors: the items of each table of vectors, and imported vectors that wait for a run.
 
-No clean-up removes waiting vectors. The run that uses them deletes them (resources/engine/vectors.py).
+Waiting vectors are never cleaned up; the run that uses them deletes them (resources/engine/vectors.py).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A text with a vector, or with `span` the part of the text that has it. The row's key is the hash of the text and
-    span that the vector is made from."""
+    """A text with a vector; with `span`, only this part of the text has the vector. The row's key is the hash of text
+    and span."""
 
     row: VectorRow
     text: str
@@ -52,8 +52,8 @@ class Embedded:
 
 @dataclass(frozen=True, slots=True)
 class FromModel:
-    """A table of vectors that the model makes. `beside` are parts of the same texts, rows of another table, whose
-    vectors come out of the same pass."""
+    """A table of vectors from the model. `beside` returns parts of the same texts, as rows of another table, whose
+    vectors come from the same pass."""
 
     table: str
     items_of: Callable[[Work], list[Item]]
@@ -62,7 +62,7 @@ class FromModel:
 
 @dataclass(frozen=True, slots=True)
 class FromVectors:
-    """A table made from the rows of the table before it, without the model."""
+    """A table that is computed from the vectors of the table before it, without the model."""
 
     table: str
     rows_of: Callable[[Work, Embedded], Embedded]
@@ -81,7 +81,7 @@ def _item(doc_id: str, index: int, name: str, text: str, span: tuple[int, int] |
 
 
 def _embedded_texts(work: Work, doc_id: str) -> Iterator[tuple[Chunk, str, str]]:
-    """Yield each chunk of a document with the document's summary and the text that is embedded for the chunk."""
+    """Yield each chunk of a document with the document's summary and the chunk's text to embed."""
     (summary,) = work.all("document_summaries", doc_id)
     contexts = {context.chunk_id: context.text for context in work.all("chunk_contexts", doc_id)}
     for chunk in work.all("chunks", doc_id):
@@ -102,7 +102,7 @@ def headed_sentences(work: Work) -> list[Item]:
 
 
 def sentences_in_chunks(work: Work) -> list[Item]:
-    """Return the sentences as items, each a span of the text embedded for its chunk."""
+    """Return the sentences as items; each is a span of its chunk's text to embed."""
     texts, starts = {}, {}
     for doc_id in work.doc_ids:
         for chunk, summary, text in _embedded_texts(work, doc_id):
@@ -134,13 +134,13 @@ def blended_with_chunks(work: Work, made: Embedded) -> Embedded:
 
 def _columns(work: Work, table: str, *names: str) -> Iterator[tuple[Any, ...]]:
     """Return doc_id and these columns of the documents to compute, in table order. Reading whole records, with their
-    boxes, would take longer than everything else here."""
+    boxes, would take longer than all other steps here."""
     read = work.read(table, ["doc_id", *names])
     return zip(*(read[name].to_pylist() for name in ("doc_id", *names)), strict=True)
 
 
 def headings(work: Work) -> dict[str, str]:
-    """Return the headings above each chunk, and in a stage of sentences also above each sentence, by their ids."""
+    """Return the headings above each chunk, and in a stage of sentences also those above each sentence, by id."""
     above = {name: with_headings(chain, "") for _, name, chain in _columns(work, "chunks", "chunk_id", "header_chain")}
     if work.part.has("sentences"):
         chunk_of = _columns(work, "sentences", "sentence_id", "chunk_id")
@@ -164,11 +164,11 @@ STAGES: Mapping[str, Callable[[str], tuple[FromModel | FromVectors, ...]]] = {
     "chunk_embeddings": lambda form: (FromModel("chunk_embeddings", chunks, _IN_CHUNK if form == "fast" else None),),
     "sentence_embeddings": lambda form: SENTENCE_FORMS[form],
 }
-"""The tables of each stage, by the form of sentences."""
+"""The functions that return the tables of each stage, by the form of sentences."""
 
 
 def by_document(doc_ids: list[str], made: Mapping[str, Embedded]) -> dict[str, Made]:
-    """Return a part's tables split by document."""
+    """Return a part's tables divided by document."""
     tables: dict[str, dict[str, Any]] = {doc_id: {} for doc_id in doc_ids}
     outputs: dict[str, dict[str, str]] = {doc_id: {} for doc_id in doc_ids}
     for name, embedded in made.items():
@@ -186,8 +186,8 @@ def by_document(doc_ids: list[str], made: Mapping[str, Embedded]) -> dict[str, M
 
 
 def imported_vectors(state: State, names: Iterable[str]) -> tuple[GenerationRow | None, set[str]]:
-    """Return the generation of the present settings, and those of these files that were imported for its embedder and
-    are not used yet, whatever key its stages had then. The generation is given only if there are such files."""
+    """Return the generation of the present settings, and the unused ones of these files that were imported for its
+    embedder, whatever key its stages had then. The generation is returned only if there are such files."""
     imported = [name for name in names if f"/{imported_for('')}" in name]
     if not imported:
         return None, set()

@@ -1,7 +1,7 @@
 """The stages of vectors: each text is embedded once, and a text that the model refuses gets a fallback.
 
-A vector that any file of the state holds for the same model is reused. Vectors are made part by part, so a run holds
-few at a time.
+A vector of the same model in any file of the state is reused. Vectors are made part by part, so few are in memory at a
+time.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ if TYPE_CHECKING:
 
 
 BEGINNING = 256
-"""Characters of a refused text that are embedded in its place, at most half of it."""
+"""Characters at the start of a refused text that are embedded in its place; at most half of the text is used."""
 NOTHING = "Text"
 MANY, SHARE = 10, 0.2
-"""Limits for refused or unanswered texts, a number and a share. If more texts than both are refused in several
-documents, the fault is the model's, so the run stops."""
+"""Limits for refused or unanswered texts, a number and a share. If more texts than both limits are refused in several
+documents, the model is at fault, so the run stops."""
 BAD_VECTOR = "vector"
-"""Error code of a vector that cannot be used."""
+"""Error code for an unusable vector."""
 _SHOWN = 20
-"""Files that an error names, so that it stays readable."""
+"""Most files that an error names."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextWithoutVector:
-    """A text for which the model gave no vector: the chunk or sentence, the error code, and the message."""
+    """A text for which the model returned no vector: the chunk or sentence, the error code, and the message."""
 
     item_id: str
     code: str
@@ -70,7 +70,7 @@ class TextCounts:
     reused: int = 0
 
     def embedding(self, count: int) -> Progress:
-        """Return the progress of the next `count` texts as progress of all texts."""
+        """Convert the progress of the next `count` texts to progress of all texts."""
         before = self.embedded
         self.embedded += count
         return lambda at, of: self.progress(before + count * at // max(1, of), self.wanted)
@@ -78,8 +78,8 @@ class TextCounts:
 
 @dataclass
 class _Pass:
-    """Texts sent to the model together. Each has the keys of its vectors, with the span or None for the whole text.
-    Vectors of the parts in `beside` are not needed yet."""
+    """Texts sent to the model together. Each text has the keys of its vectors, with the span, or None for the whole
+    text. Vectors of the parts in `beside` are needed only later."""
 
     own: dict[str, dict[str, tuple[int, int] | None]] = field(default_factory=dict)
     beside: dict[str, list[Item]] = field(default_factory=dict)
@@ -100,7 +100,7 @@ class _Pass:
 
 
 class _Vectors:
-    """The vectors that the model made of texts and of their spans."""
+    """The model's vectors of texts and of their spans."""
 
     def __init__(
         self, texts: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]], whole: Vectors, parts: Vectors | None
@@ -124,7 +124,8 @@ class _Vectors:
 
 
 class BoughtVectors:
-    """The rows of a table that the model makes, each text embedded once. `known` are the known vectors by table."""
+    """The rows of a table with vectors from the model; each text is embedded once. `known` has the known vectors by
+    table."""
 
     def __init__(
         self,
@@ -139,15 +140,15 @@ class BoughtVectors:
         self._beside = source.beside and (source.beside.items_of, known[source.beside.table])
         self._texts, self._embedder, self._name, self._file_of = texts, embedder, name, file_of
         self._last: dict[str, int] = {}
-        """Keys that several parts ask for, with the last of these parts, numbered as they come."""
+        """Keys that several parts need, with the number of the last of these parts."""
         self._numbers: dict[str, int] = {}
         """Numbers of the parts, by their first id."""
         self.refused: dict[str, list[TextWithoutVector]] = {}
-        """Texts for which the model gave no vector, by doc_id."""
+        """Texts for which the model returned no vector, by doc_id."""
 
     def expect(self, works: Iterable[Work]) -> None:
-        """Look up the known vectors of everything that these works will ask for. Only keys are held, no text: the texts
-        of a corpus do not fit in memory."""
+        """Look up the known vectors for all texts of these works. Only keys are stored, since the texts of a corpus do
+        not fit in memory."""
         import numpy as np
 
         keys, texts, parts, lengths = [keys_from(())], [keys_from(())], [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
@@ -190,8 +191,8 @@ class BoughtVectors:
         return made
 
     def _note(self, items: Sequence[Item], failed: RefusedText | None) -> None:
-        """Raise ModelError if so much is refused that the texts cannot be at fault. Bad vectors do not count here: a
-        model that gives only bad ones ends the run when it gives a bad one for a single word."""
+        """Raise ModelError if too many texts are refused for the texts to be at fault. Unusable vectors do not count
+        here: a model that returns only these ends the run when it returns one for a single word."""
         if failed is None:
             return
         for item in items:
@@ -213,12 +214,11 @@ class BoughtVectors:
                 "smaller embedder.max_tokens, or leave that file out (sources.exclude)",
                 failed.refused,
             )
-        return ModelError(f"{self.table}: {said} for {where}{others}; mend the model, then run again", code)
+        return ModelError(f"{self.table}: {said} for {where}{others}; check the model, then run again", code)
 
     def _make(self, work: Work, items: Sequence[Item]) -> RefusedText | None:
-        """Have the model make the unknown vectors. Return the refusals, or None if all were made.
-
-        Raise ModelError; vectors made before it are kept in a file."""
+        """Request the unknown vectors from the model. Return the refusals, or None if all were made. Raise ModelError;
+        vectors made before it are stored in a file."""
         missing = self._known.missing(item.key for item in items)
         asked = _Pass()
         for item in items:
@@ -251,7 +251,7 @@ class BoughtVectors:
         return failed if failed.refused else None
 
     def _parts_of(self, work: Work, texts: Mapping[str, object]) -> dict[str, list[Item]]:
-        """Return the parts of these texts whose vectors another stage will ask for, and that are unknown."""
+        """Return the parts of these texts whose vectors are unknown and will be needed by another stage."""
         if not self._beside:
             return {}
         items_of, known = self._beside
@@ -274,7 +274,7 @@ class BoughtVectors:
         self._beside[1].keep(vector_table([items[row].row for row in good], vectors[good]), work.part.range)
 
     def _keep(self, items: Sequence[Item], done: Mapping[str, Vectors]) -> None:
-        """Write vectors into a file that no commit names, where the next run finds them."""
+        """Write vectors into a file outside of commits, where the next run finds them."""
         import numpy as np
 
         made = {item.key: item for item in items if item.span is None and item.text in done}
@@ -283,7 +283,7 @@ class BoughtVectors:
             self._known.keep(vector_table([item.row for item in made.values()], vectors))
 
     def _unfinished_error(self, items: Sequence[Item], missing: set[str], error: ModelError) -> ModelError:
-        """Return the error, with the files whose texts wait for their vectors."""
+        """Return the error with the names of files whose texts wait for vectors."""
         waiting = list(
             dict.fromkeys(item.row.doc_id for item in items if item.key in missing and item.text not in error.done)
         )
@@ -293,26 +293,26 @@ class BoughtVectors:
 
 
 def _beginning(work: Work, items: Sequence[Item], refused: Mapping[str, str]) -> Iterator[Item]:
-    """Yield the items, with the beginning of the text in place of a refused one, which is most often too long."""
+    """Yield the items; a refused text, which is usually too long, is replaced by its beginning."""
     for item in items:
         yield _with_text(item, item.text[: min(BEGINNING, len(item.text) // 2)]) if item.text in refused else item
 
 
 def _heading(work: Work, items: Sequence[Item], refused: Mapping[str, str]) -> Iterator[Item]:
-    """Yield the items, with the headings above the text in place of one that was refused twice."""
+    """Yield the items; a text that was refused twice is replaced by the headings above it."""
     above = headings(work)
     for item in items:
         yield _with_text(item, above[item.row.item_id] or NOTHING) if item.text in refused else item
 
 
 def _nothing(work: Work, items: Sequence[Item], refused: Mapping[str, str]) -> Iterator[Item]:
-    """Yield the items, with a word without content in place of a text that was refused three times."""
+    """Yield the items; a text that was refused three times is replaced by a word without content."""
     for item in items:
         yield _with_text(item, NOTHING) if item.text in refused else item
 
 
 def _with_text(item: Item, text: str) -> Item:
-    """Return an item with another text, as a whole, in place of its text or span."""
+    """Return an item with another whole text in place of its text or span."""
     return replace(item, row=replace(item.row, text_hash=vector_key(text)), text=text, span=None)
 
 
@@ -320,16 +320,17 @@ def _with_text(item: Item, text: str) -> Item:
 
 
 _CODES = ("unreachable", BAD_VECTOR, "refused_text")
-"""Codes of a document's failure, the worst first: of several faults the first in this order is reported."""
+"""Codes of a document's failure, worst first: of several faults the first in this order is reported."""
 
 
 def embed(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
-    """Bring a stage of vectors up to date. A text for which the model gives no usable vector gets the vector of its
-    beginning, else of its headings, else of a word; its document gets a failure that says so.
+    """Update a stage of vectors.
 
-    Raise ModelError, naming a file and what the model or endpoint did, if it gives no vector of any text, or if it
-    refuses or does not answer more than a share of the texts in several documents. Vectors made before are kept. Raise
-    SettingsError if the model cannot give what settings.sentences.embedded asks for."""
+    A text without a usable vector gets the vector of its beginning, or else of its headings, or else of a word; its
+    document gets a failure. Raise ModelError, naming a file and the model's error, if the model returns no vector at
+    all, or if it refuses or leaves unanswered more than a share of the texts in several documents. Vectors made before
+    are kept. Raise SettingsError if the model does not support settings.sentences.embedded.
+    """
     generation, form = state.ensure_generation(), state.settings.sentences.embedded
     identity, name = generation.embedder["identity"], generation.embedder["name"]
     texts = TextCounts(state.run.progress_of(stage))
@@ -357,13 +358,13 @@ def _tables(stage: str, form: str) -> set[str]:
 
 
 FEW_CHARACTERS = 40_000
-"""Characters of the texts that a stage embeds without torch, at most. The light embedder takes about as long for them
-as torch and the model take to load."""
+"""Most characters of texts that a stage embeds without torch. For more, loading torch and the model is faster than the
+light embedder."""
 
 
 def _embedder(state: State, form: str, texts: TextCounts) -> TextEmbedder:
-    """Return the embedder, ready to use. If it cannot give what the settings ask for, raise SettingsError at its first
-    use, before more is paid for."""
+    """Return the embedder, ready to use. If it does not support the settings, raise SettingsError at its first use,
+    before more is paid for."""
     if form != "fast" and texts.characters <= FEW_CHARACTERS:
         return state.ready_embedder_for_few()
     if not state.parts.embedders.is_ready(state.ensure_generation().embedder["identity"]):
@@ -407,7 +408,7 @@ def _refusal(state: State, doc_id: str, stage: str, refused: Sequence[TextWithou
     raw = state.listing.documents([doc_id]).get(doc_id)
     if raw is None:
         raise IndexStateError(
-            f"{stage}: {doc_id} is not listed any more; materialise all from raw_documents on", "missing_input"
+            f"{stage}: {doc_id} is no longer listed; materialise all assets from raw_documents on", "missing_input"
         )
     first = min(refused, key=lambda item: _CODES.index(item.code))
     told = (
@@ -422,5 +423,5 @@ def _require_unit(table: str, made: Embedded, file_of: Callable[[str], str]) -> 
         row = made.rows[bad]
         where = f"{row.item_id} in {file_of(row.doc_id)}"
         raise ModelError(
-            f"{table}: the model gave no unit vector for {where}; mend the model, then run again", BAD_VECTOR
+            f"{table}: the model gave no unit vector for {where}; check the model, then run again", BAD_VECTOR
         )

@@ -1,9 +1,9 @@
 """Texts written by language models: document summaries, chunk contexts and descriptions of figures.
 
-Prompts are sent as far ahead as the model asks for. Summaries and contexts may also be off or extractive. If a model
+Prompts are sent as far ahead as the model takes them. Summaries and contexts may also be off or extractive. If a model
 gives no usable text, an extractive one is kept and marked (FALLBACK). If a model has not replied yet, the last reply
-for the same document or chunk is used, else an extractive text (WAITING); the document is named as failed, and the next
-run tries it again. Each picture is shown to a model once, however many documents have it.
+for the same document or chunk is used, or else an extractive text (WAITING); the document counts as failed, and the
+next run tries it again. Each picture is shown to a model once, however many documents have it.
 """
 
 from __future__ import annotations
@@ -68,13 +68,13 @@ T = TypeVar("T")
 WINDOW = 256
 """Documents whose prompts are prepared together, so that all workers have some."""
 MOST_WAITING = 10_000
-"""Documents that may wait for replies, or be searched for prompts, before the first is handed back; it bounds
+"""Most documents that wait for replies, or are searched for prompts, before the first is returned; this bounds
 memory."""
 
 
 def windows(given: Iterator[Given]) -> Iterator[list[Given]]:
-    """Yield documents by WINDOW, across works. The rows read of a work are dropped when the next window has none of its
-    documents."""
+    """Yield documents in blocks of WINDOW, across works. The rows of a work are freed when the next block has none of
+    its documents."""
     last: dict[str, Given] = {}
     while window := list(islice(given, WINDOW)):
         here = {each[0].part.first: each for each in window}
@@ -91,7 +91,7 @@ class _Asked(Generic[T]):
     item: T
     wanted: int = 0
     whole: bool = False
-    """True once all of its prompts were taken."""
+    """True after all of its prompts were taken."""
     said: list[Reply | NoReply] = field(default_factory=list)
 
 
@@ -99,7 +99,7 @@ def replies_by_document(
     model: LanguageModel, asked: Iterable[tuple[T, Iterable[Prompt]]], unusable: ReplyCheck
 ) -> Generator[tuple[T, list[Reply | NoReply]], None, None]:
     """Yield each item with the replies to its prompts, in order. Only items whose prompts the model has taken wait for
-    replies, and items without prompts between them."""
+    replies, and items without prompts in between."""
     coming, waiting, more = iter(asked), deque[_Asked[T]](), True
 
     def prompts() -> Iterator[Prompt]:
@@ -140,9 +140,10 @@ Generated = DocumentSummary | ChunkContext
 @dataclass(frozen=True, slots=True)
 class Enrichment:
     """One kind of generated text. `identity` returns the key of a row. `mode`, `options` and `characters` come from the
-    settings; `options` are for the form without a model. `off` returns a document's rows if the text is switched off.
+    settings; `options` are for the form without a model. `off` returns a document's rows if the text is turned off.
 
-    `prompts` returns a document's prompts, one for each of its rows, in their order."""
+    `prompts` returns a document's prompts, one for each of its rows, in their order.
+    """
 
     stage: str
     role: str
@@ -236,9 +237,9 @@ def _plain(state: State, stage: Enrichment, window: Sequence[Given]) -> list[_Pl
 
 
 def _compute_by_model(state: State, stage: Enrichment) -> Compute:
-    """Return the function that buys a stage's texts. Prompts of all works go to the model in order, so that few
-    documents in many parts keep it busy. The rows without a model are made window by window and finished before the
-    model is asked: workers that wait meanwhile would count as hanging."""
+    """Return the function that buys a stage's texts. Prompts of all works go to the model in order, so that a few
+    documents in many parts keep it busy. The rows without a model are made block by block and finished before the model
+    is called, since waiting workers would count as hanging."""
 
     def run(works: Works) -> Outcomes:
         templates = templates_of(stage.role, state.engine.frozen.prompts[stage.role])
@@ -281,8 +282,8 @@ def reply_check(templates: Iterable[PromptTemplate], characters: int) -> ReplyCh
 
 
 def require_answers(state: State, said: Sequence[Any], model: Any) -> None:
-    """Raise ModelError if the endpoint has stopped answering and nobody is served from the generation. Into the live
-    generation text goes all the same."""
+    """Raise ModelError if the endpoint has stopped answering, unless readers use the generation: the live generation
+    gets texts even then."""
     if model.gave_up and not state.serving:
         unanswered = (item for item in said if isinstance(item, NoReply) and item.code in ("unreachable", "rejected"))
         if failed := next(unanswered, None):
@@ -318,12 +319,12 @@ def outcome_of(
 
 STAGE, ROLE = "figure_descriptions", "figure"
 MOST_SHOWN = 10_000
-"""Pictures whose replies are held in memory. A picture shown again later gets its reply from the reply store."""
+"""Most pictures whose replies are kept in memory. A picture shown again later gets its reply from the reply store."""
 
 
 @dataclass(frozen=True, slots=True)
 class FigureTask:
-    """The figures of one document, the prompt in its language, and the rows made for it last."""
+    """The figures of one document, the prompt in its language, and its rows from the last run."""
 
     raw: RawDocument
     root: Place
@@ -334,14 +335,14 @@ class FigureTask:
 
 @dataclass
 class _ShownPicture:
-    """A picture that was shown in one language, and its reply once it is there."""
+    """A picture that was sent in one language, and its reply when it has arrived."""
 
     said: Said = ""
 
 
 @dataclass
 class _Pictures:
-    """The pictures of a document, by `image_hash_of`; `own` are those that this document is the first to show."""
+    """The pictures of a document, by `image_hash_of`; `own` has those that this document is the first to send."""
 
     task: FigureTask
     shown: dict[str, _ShownPicture] = field(default_factory=dict)
@@ -357,9 +358,9 @@ def said_of(
     most_shown: int = MOST_SHOWN,
 ) -> Iterator[tuple[FigureTask, Mapping[str, Said]]]:
     """Yield each document with the replies to its pictures, by `image_hash_of`. The model sees a picture once per
-    language, however many documents show it. Each document's picture is read from that document first: nobody gets the
-    description of another document's picture by naming its hash. Documents are read only as far ahead as the model
-    asks."""
+    language, however many documents show it. Each document's picture is first read from that document, so a document
+    cannot get the description of another's picture by stating its hash. Documents are read only as far ahead as the
+    model takes prompts."""
     known: OrderedDict[tuple[str, str], _ShownPicture] = OrderedDict()
 
     def prompts(of: _Pictures) -> Iterator[Prompt]:
@@ -388,14 +389,14 @@ def said_of(
 
 
 def _picture_hash(raw: RawDocument, figure: Element, image: bytes) -> str:
-    """Return the hash that tells a picture from others: the one found for its bytes. In a PDF, return the hash of the
-    drawn box, since the page may show more there than the picture."""
+    """Return the hash that identifies a picture: the hash of its bytes, or in a PDF the hash of the drawn box, since
+    the page may show more there than the picture."""
     drawn = media_type_of(Path(raw.uri)) in PAGED
     return bytes_hash(image) if drawn else figure.metadata[IMAGE_HASH]
 
 
 def describe(state: State) -> Compute:
-    """Return the function that computes figure descriptions; it makes none if no model has the role."""
+    """Return the function that computes figure descriptions; without a model for the role it makes no descriptions."""
     return _compute_descriptions(state) if ROLE in state.settings.bought_roles else _nothing
 
 

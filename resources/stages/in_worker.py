@@ -1,4 +1,4 @@
-"""Stages whose rows are made by worker processes, and the regrouping of documents, finished in any order, into whole
+"""Stages whose rows are made by worker processes, and the grouping of finished documents, which come in any order, into
 works."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Options = Mapping[str, Any]
-"""Plain values that a task of resources/documents/tasks.py gets beside its document."""
+"""Plain values that a task of resources/documents/tasks.py gets in addition to its document."""
 Given = tuple["Work", str]
 """A document to compute, with the work that it belongs to."""
 
@@ -42,7 +42,7 @@ def in_worker(state: State, stage: str, options: Options) -> Compute:
 def made_by_workers(
     state: State, stage: str, given: Iterable[Given], total: Total, options: Options, progress: Progress | None = None
 ) -> Iterator[tuple[Task, Result]]:
-    """Yield what workers make of documents for a stage, in the order in which they finish."""
+    """Yield the results of workers for the documents of a stage, in the order in which they finish."""
 
     def tasks() -> Iterator[Task]:
         for _, own in groupby(given, lambda each: each[0].part.first):
@@ -73,7 +73,7 @@ class _Inputs:
 
 @dataclass
 class _Open:
-    """A work whose documents are given out, and the results so far."""
+    """A work whose documents are in progress, and the results so far."""
 
     work: Work
     made: dict[str, Any] = field(default_factory=dict)
@@ -82,8 +82,8 @@ class _Open:
 def by_part(
     works: Works, worked_on: Callable[[Iterator[Given]], Iterable[tuple[str, T]]]
 ) -> Generator[tuple[Work, dict[str, T]], None, None]:
-    """Yield each work with its documents' results once all of them are there. Documents are given out in order, across
-    works, as far ahead as `worked_on` takes them; results come in any order. A slow document holds up only its own
+    """Yield each work with its documents' results once all of them are there. Documents are passed to `worked_on` in
+    order, across works, as far ahead as it takes them; results come in any order. A slow document delays only its own
     work."""
     open_for: dict[str, _Open] = {}
 

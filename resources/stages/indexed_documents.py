@@ -1,6 +1,6 @@
 """The write of documents and links from Parquet into a generation's Postgres tables, and the check that the two agree.
 
-A bucket is planned and written part by part, so no more than one part's documents are held.
+A bucket is planned and written part by part, so only one part's documents are in memory at a time.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @dataclass
 class BucketWrite:
     """The plan and the rows of one bucket's write. `stands` has the hashes of these parts' documents in Postgres; with
-    `whole` all of them are written again."""
+    `whole`, all documents are written again."""
 
     parts: Sequence[Part]
     stands: Mapping[str, str]
@@ -53,13 +53,13 @@ class BucketWrite:
     held: set[str] = field(default_factory=set)
     regrouped: dict[str, tuple[str, ...]] = field(default_factory=dict)
     documents: dict[str, int] = field(default_factory=dict)
-    """Number of documents that can be served, by the first id of their part."""
+    """Number of served documents, by the first id of their part."""
     chunks: int = 0
     _last: PartRows | None = None
 
     def plan(self, index: GenerationTables) -> None:
-        """Find the documents to write, delete or hold before anything is written. If Postgres has no documents, only
-        `batches` looks at them."""
+        """Find the documents to write, delete or hold before anything is written. If Postgres has no documents, they
+        are examined only in `batches`."""
         known, left = {} if self.whole else self.stands, set(self.stands)
         for part in self.parts if self.stands else ():
             found = self._read(part)
@@ -97,7 +97,7 @@ class BucketWrite:
 
 
 def standing_of(stands: Mapping[str, str], parts: Sequence[Part]) -> dict[str, str]:
-    """Return the hashes of those documents that are in these parts, which are in order."""
+    """Return the hashes of the documents in these parts; the parts are in order."""
     starts = [part.first for part in parts]
 
     def is_within(doc_id: str) -> bool:
@@ -111,13 +111,13 @@ def standing_of(stands: Mapping[str, str], parts: Sequence[Part]) -> dict[str, s
 
 
 NAMES = "document_names"
-"""Statistic of a generation: the version of pipelines.names that all of its documents' names were made by."""
+"""Statistic of a generation: the version of pipelines.names that made the names of all its documents."""
 PARTS = "indexed_parts"
-"""Name of the commits that record, for each part of a bucket, what its documents' rows were made from."""
+"""Name of the commits that record, for each part of a bucket, the inputs of its documents' rows."""
 
 
 class IndexBuild:
-    """The last part of a run, over one generation."""
+    """The last steps of a run, for one generation."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -134,9 +134,9 @@ class IndexBuild:
     # ------------------------------------------------------------ rows
 
     def write(self, buckets: Sequence[int]) -> StageReport:
-        """Replace the rows of documents that changed. A bucket is left alone if its inputs and its rows are unchanged
-        since its last write; a bucket that somebody else changed is written completely. A bucket's rows and its commit
-        are one transaction."""
+        """Replace the rows of documents that changed. A bucket is skipped if its inputs and its rows are unchanged
+        since its last write; a bucket that another program changed is written completely. A bucket's rows and its
+        commit are one transaction."""
         report, started = StageReport("indexed_documents"), time.perf_counter()
         written = self._catalog.index_commits("indexed_documents", self.key)
         parts = self._catalog.index_commits(PARTS, self.key)
@@ -160,9 +160,8 @@ class IndexBuild:
         return report
 
     def _parts(self, buckets: Sequence[int]) -> dict[int, list[Part]]:
-        """Return the parts that the rows of each of these buckets are made from.
-
-        Raise IndexStateError (`missing_input`)."""
+        """Return the parts from which the rows of each of these buckets are made. Raise IndexStateError
+        (`missing_input`)."""
         found: dict[int, list[Part]] = {bucket: [] for bucket in buckets}
         for part in self._state.engine.parts((*INPUTS, TERMS), buckets, require=True):
             found[part.bucket].append(part)
@@ -177,7 +176,7 @@ class IndexBuild:
         return self.generation.schema
 
     def is_unchanged(self) -> bool:
-        """Say whether all rows are as the last run left them, as far as counts and hashes of documents show."""
+        """Say whether all rows are unchanged since the last run, as far as counts and hashes of documents show."""
         committed = self._catalog.index_commits("indexed_documents", self.key)
         states = self.index.bucket_states()
         made = {bucket_of(first, self._state.settings.buckets): row for first, row in committed.items()}
@@ -198,7 +197,7 @@ class IndexBuild:
 
     @property
     def precision(self) -> str:
-        """The precision of vectors in the vector indexes that the settings ask for."""
+        """The precision of the vector indexes in the settings."""
         wanted = self._state.settings.vector_index.precision
         return self.generation.precision if wanted == "auto" else wanted
 
@@ -209,7 +208,7 @@ class IndexBuild:
         return self.index.vector_indexes.build(live)
 
     def documents(self, bucket: int) -> Iterator[list[IndexedDocument]]:
-        """Yield a bucket's documents as Parquet says their rows should be, one part at a time. No part is held while
+        """Yield a bucket's documents with their rows according to Parquet, one part at a time. A part is freed before
         the next is read."""
         for part in self._parts([bucket])[bucket]:
             found = read_part(part)
@@ -225,7 +224,7 @@ class IndexBuild:
         before: Mapping[str, IndexCommit],
         report: StageReport,
     ) -> None:
-        """Write a bucket. Parts whose inputs are those of their commits `before` are not read."""
+        """Write a bucket. Parts with the same inputs as in their commits `before` are not read."""
         inputs = {part.first: _input([part]) for part in parts}
         kept = {part.first: row for part in parts if (row := before.get(part.first))
                 and (row.after, row.input) == (part.after, inputs[part.first])}  # fmt: skip
@@ -261,9 +260,11 @@ class IndexBuild:
         report.gone += len(todo.gone)
 
     def require_terms(self) -> None:
-        """Freeze the statistics that rows are weighed by, unless they are frozen. A run of some buckets does not do it.
+        """Freeze the term statistics of the lexical index, unless they are frozen. A run of some buckets does not
+        freeze them.
 
-        Raise IndexStateError (`missing_input`) in such a run if they are not frozen."""
+        Raise IndexStateError (`missing_input`) in such a run if they are not frozen.
+        """
         if self._state.run.alone:
             self.freeze_terms()
         elif "average_terms" not in self.generation.statistics:
@@ -274,8 +275,8 @@ class IndexBuild:
             )
 
     def freeze_terms(self) -> None:
-        """Count document frequencies and the mean length for the lexical index, once per generation. Frequencies that
-        somebody deleted are counted again."""
+        """Count document frequencies and the mean length for the lexical index, once per generation. Deleted
+        frequencies are counted again."""
         statistics = self.generation.statistics
         if not statistics.get("chunks"):  # all documents had failed: no row was weighed by these
             statistics = {name: value for name, value in statistics.items() if name != "average_terms"}
@@ -303,7 +304,7 @@ class IndexBuild:
     # ------------------------------------------------------------ links
 
     def load_links(self) -> None:
-        """Bring RELATED_TO in Postgres to what Parquet says. Nothing is read if it already agrees."""
+        """Make RELATED_TO in Postgres equal to Parquet. Nothing is read if it already is."""
         links = self._state.engine.whole("sentence_links")
         output, count = links.output("sentence_links"), links.rows("sentence_links")
         loaded = self._catalog.index_commits("loaded_links", self.key).get(ALL_IDS[0])
@@ -317,11 +318,11 @@ class IndexBuild:
     # ------------------------------------------------------------ checks
 
     def note(self, statistics: Mapping[str, Any]) -> None:
-        """Keep statistics with the generation."""
+        """Store statistics with the generation."""
         self._state.replace_generation(self._catalog.add_statistics(self.generation.generation, statistics))
 
     def missing_buckets(self) -> list[tuple[str, str]]:
-        """Return a problem if a backfill has not filled all buckets of the generation yet."""
+        """Return a problem if a backfill has not yet filled all buckets of the generation."""
         written = self._catalog.index_commits("indexed_documents", self.key)
         buckets = range(self._state.settings.buckets)
         missing = [f"{bucket:02d}" for bucket in buckets if self._range(bucket)[0] not in written]
@@ -366,7 +367,8 @@ def _facts(part: Part) -> dict[str, DocumentFacts]:
 
 
 def _hashes(parts: Sequence[Part]) -> tuple[dict[str, str], set[str]]:
-    """Return the hashes that the rows of these parts' documents should have, and the documents that are held."""
+    """Return the hashes for the rows of these parts' documents according to Parquet, and the held documents (those that
+    keep their rows although they failed)."""
     hashes, held = dict[str, str](), set[str]()
     for part in parts:
         found = read_part(part)
@@ -376,12 +378,12 @@ def _hashes(parts: Sequence[Part]) -> tuple[dict[str, str], set[str]]:
 
 
 def _chunks_but(held: Collection[str], part: Part) -> int:
-    """Return the number of chunks in a part, without those of these documents."""
+    """Return the number of chunks in a part, without those of the `held` documents."""
     column = part.read("chunks", ["doc_id"])["doc_id"].to_pylist()
     return sum(doc_id not in held for doc_id in column)
 
 
 def _input(parts: Sequence[Part]) -> str:
-    """Return a hash of the inputs of these parts' rows, and of how rows are made of them."""
+    """Return a hash of the inputs of these parts' rows, and of the rules for making rows."""
     inputs = (text for part in parts for text in (*map(part.output, INPUTS), *map(part.input, INPUTS)))
     return combine([f"rows {VERSION}", *inputs]) if parts else combine([])

@@ -1,8 +1,8 @@
-"""The update of each stage of a state: which function computes it, and how damaged files are made again.
+"""The update of each stage of a state: the function that computes it, and the repair of damaged files.
 
-A file is known to be damaged when it is read. All committed files are then checked, a damaged one counts as never made,
-and the earlier stages make it again: from the sources, from paid replies that are kept, from vectors in other files.
-Each document is processed by a worker process (resources/documents/pool.py).
+Damage to a file is noticed when it is read. All committed files are then checked, a damaged one counts as never made,
+and the earlier stages make it again: from the sources, from stored replies, and from vectors in other files. Each
+document is processed by a worker process (resources/documents/pool.py).
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def compute_of(state: State, stage: str) -> Compute:
 
 
 def parse(pool: DocumentPool, settings: Settings, sources: SourceRegistry, progress: Progress) -> Compute:
-    """Return the function that parses documents. They are given out by WINDOW, across parts, the largest first, so
-    that all workers are busy. Each part is handed back, and committed, once it is whole."""
+    """Return the function that parses documents. They are passed to workers in blocks of WINDOW, across parts, largest
+    first, so that all workers are busy. Each part is returned, and committed, when it is complete."""
 
     def prepare(window: Sequence[RawDocument]) -> list[RawDocument]:
         sources.prepare(window)
@@ -111,12 +111,11 @@ T = TypeVar("T")
 
 _GONE = frozenset({"damaged_file", "missing_file"})
 _BEFORE_GENERATIONS = ("parsed_elements", "figure_descriptions", "structural_chunks", "packed_chunks", "abbreviations")
-"""Stages that a generation's statistics are taken from, and those that need none of them."""
+"""Stages from which a generation's statistics are computed, and stages that do not need a generation."""
 
 
 def make(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
-    """Bring a partitioned stage of text or vectors up to date. Damaged files of the stages before it are made again
-    first."""
+    """Update a partitioned stage of text or vectors. Damaged files of earlier stages are made again first."""
     return with_repair(state, lambda: _make(state, stage, buckets), before=stage)
 
 
@@ -139,8 +138,8 @@ def _make(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
 
 
 def require_replies(state: State) -> None:
-    """Raise Waiting if documents of a generation that nobody is served from wait for a batch: embedding it now would
-    embed it twice."""
+    """Raise Waiting if documents of a generation that readers do not use wait for a batch: embedding it now would embed
+    it twice."""
     waiting = {item.doc_id: item.message for item in state.engine.failures() if item.code == "pending"}
     if waiting and not state.serving:
         count = plural(len(waiting), "document waits", "documents wait")
@@ -168,7 +167,7 @@ def guard(state: State, allow_deletions: bool) -> None:
 
 
 def link_sentences(state: State) -> StageReport:
-    """Bring RELATED_TO of all sentences up to date."""
+    """Update the links RELATED_TO of all sentences."""
     from resources.stages.sentence_links import link_sentences
 
     report = state.run.report(with_repair(state, lambda: link_sentences(state), before="sentence_links"))
@@ -177,7 +176,7 @@ def link_sentences(state: State) -> StageReport:
 
 
 def freeze_terms(state: State) -> GenerationRow:
-    """Return the generation with its terms counted over all chunks; they weigh the rows of the lexical index."""
+    """Return the generation with its terms counted over all chunks, for the weights of the lexical index."""
     from resources.stages.indexed_documents import IndexBuild
 
     build = IndexBuild(state)
@@ -186,7 +185,7 @@ def freeze_terms(state: State) -> GenerationRow:
 
 
 def write_index(state: State, buckets: Sequence[int]) -> StageReport:
-    """Bring the rows of these buckets in Postgres to what Parquet says."""
+    """Make the rows of these buckets in Postgres equal to Parquet."""
     from resources.stages.indexed_documents import IndexBuild
 
     def do() -> StageReport:
@@ -201,9 +200,9 @@ def write_index(state: State, buckets: Sequence[int]) -> StageReport:
 
 
 def with_repair(state: State, do: Callable[[], T], before: str | None = None) -> T:
-    """Return the result of `do`. If it meets a damaged file, find all damaged files, make those of the stages before
-    `before` again, and call `do` once more. If `before` is not given, nothing is made again: the run that follows does
-    it."""
+    """Call `do` and return its result. If it finds a damaged file, find all damaged files, make those of the stages
+    before `before` again, and call `do` again. If `before` is not given, nothing is made again, since a later run does
+    that."""
     told = set[str]()
     while True:
         try:
@@ -218,20 +217,21 @@ def with_repair(state: State, do: Callable[[], T], before: str | None = None) ->
 
 
 def stage_after(asset: str) -> str:
-    """Return the stage after a stage. Return any other name as it is: every stage comes before it."""
+    """Return the stage after a stage. Return any other name unchanged: every stage comes before it."""
     names = [*STAGES, "indexed_documents"]
     return names[names.index(asset) + 1] if asset in STAGES else asset
 
 
 def _keys(state: State) -> set[str]:
-    """Return the keys of all results under the present settings, and of the generations that are kept."""
+    """Return the keys of all results under the present settings, and of the kept generations."""
     keys = {state.engine.key(stage) for stage in STAGES}
     keys.update(key for row in state.catalog.generations() for key in row.keys.values())
     return keys
 
 
 def lost_buckets(state: State, stage: str) -> set[int]:
-    """Return the buckets with a damaged or missing committed file of the stage, as far as this run may make them."""
+    """Return the buckets with a damaged or missing committed file of the stage, limited to those that this run may
+    make."""
     count, own = state.settings.buckets, state.run.buckets
     found = {bucket for table in STAGES[stage].tables for bucket in state.engine.table(table).lost_buckets(count)}
     return found if own is None else found & own

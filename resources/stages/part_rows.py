@@ -1,4 +1,4 @@
-"""One part's documents as Parquet has them, and the rows that Postgres should hold for them."""
+"""The documents of one part according to Parquet, and their rows for Postgres."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 TEXTS = ("chunks", "sentences", "abbreviations", "document_summaries", "chunk_contexts")
 TERMS = "chunk_terms"
-"""The table of terms. It is computed from chunks and titles alone, so their hashes cover it too."""
+"""The table of terms. It is computed only from chunks and titles, so their hashes cover it too."""
 VECTORS = ("chunk_embeddings", "sentence_search_embeddings")
 INPUTS = ("raw_documents", "parsed_documents", *TEXTS, *VECTORS)
-"""The tables that a document's index rows are computed from."""
+"""The tables from which a document's index rows are computed."""
 
 
 @dataclass
@@ -43,7 +43,7 @@ class PartRows:
         return document_facts(self.raws[doc_id], self.parsed[doc_id])
 
     def documents(self, doc_ids: Sequence[str]) -> list[IndexedDocument]:
-        """Return these documents with the rows that they should have."""
+        """Return these documents with their rows for Postgres."""
         wanted = set(doc_ids)
         if not wanted:
             return []
@@ -101,7 +101,7 @@ def read_part(part: Part) -> PartRows:
 def changed_groups(
     found: PartRows, held: Collection[str], served: Mapping[str, tuple[int, tuple[str, ...]]]
 ) -> dict[str, tuple[str, ...]]:
-    """Return the new groups of each document in `held` whose groups changed although its rows stay. `served` maps a
+    """Return the new groups of each document in `held` whose groups changed although its rows are kept. `served` maps a
     document to its bucket and groups."""
     now = {doc_id: found.facts(doc_id).groups for doc_id in held}
     return {doc_id: groups for doc_id, groups in now.items() if served[doc_id][1] != groups}

@@ -1,6 +1,6 @@
 """The links between similar sentences (RELATED_TO) in Parquet, updated when sentences or vectors change.
 
-If there are many sentences, or few of them changed, vectors are read a piece at a time, which bounds memory.
+If there are many sentences, or only a few changed, vectors are read in pieces, to bound memory.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class _PartSentences(NamedTuple):
 
 
 class Updated(NamedTuple):
-    """New links. `compared` sentences were compared with all others; `floor` is the cosine that a link had to reach."""
+    """New links. `compared` sentences were compared with all others; `floor` is the least cosine of a link."""
 
     links: LinkColumns
     compared: int
@@ -81,11 +81,12 @@ def update_links(
     most: int,
     progress: Progress,
 ) -> Updated | None:
-    """Return the links after these documents changed, from the links `before`. They are the links that sentence_links
-    makes of all sentences. Return None if all must be compared again: too many changed, or the last link that reached
-    the floor is gone and weaker ones were not looked for.
+    """Return the links after these documents changed, from the links `before`. They equal the result of sentence_links
+    for all sentences. Return None if all must be compared again: too many changed, or no link reaches the floor any
+    more and weaker ones were not searched.
 
-    Raise IndexStateError (`missing_input`) if a sentence has no vector yet."""
+    Raise IndexStateError (`missing_input`) if a sentence has no vector yet.
+    """
     over = float(before.note(STAGE) or 0.0)  # no note if there were no sentences
     if over not in (floor, lower_floor(floor)) or not most:
         return None
@@ -113,10 +114,11 @@ def update_links(
 
 
 def near_one_another(parts: Sequence[Part], floor: float, most: int, progress: Progress) -> Updated | None:
-    """Return the links of all sentences, made again, if they are too many to compare all pairs; only some of their
-    vectors are in memory at a time. Return None if they are fewer.
+    """Compare near sentences and return all links, if there are too many sentences to compare all pairs; otherwise
+    return None. Only some of the vectors are in memory at a time.
 
-    Raise IndexStateError (`missing_input`) if a sentence has no vector yet."""
+    Raise IndexStateError (`missing_input`) if a sentence has no vector yet.
+    """
     groups = [group for group, _ in _sentences(parts, ())]
     count = sum(len(group.ids) for group in groups)
     if count * count <= EXACT_PAIRS or not most:
@@ -199,7 +201,7 @@ def link_table(links: LinkColumns) -> pa.Table:
 
 
 def links_hash(links: LinkColumns) -> str:
-    """Return a hash of the links alone: unchanged links are not loaded again only because documents changed."""
+    """Return a hash of only the links, so that unchanged links are not loaded again when documents changed."""
     return bytes_hash(b"".join(np.ascontiguousarray(column).tobytes() for column in links))
 
 
@@ -207,8 +209,8 @@ def links_hash(links: LinkColumns) -> str:
 
 
 def linkable_sentences(part: Part) -> pa.Table:
-    """Return the sentences of a part that have a vector of their own: id, chunk and document. Sentences that an
-    endpoint refused are left out: their fallback vector is similar to others by its place, not its meaning."""
+    """Return id, chunk and document of the sentences of a part with a vector of their own text. Sentences that an
+    endpoint refused are left out, since their fallback vectors do not express their meaning."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -237,7 +239,7 @@ def _stand_ins(part: Part, states: pa.Table) -> set[str]:
 
 
 def _sentences(parts: Sequence[Part], changed: Collection[str]) -> Iterator[tuple[_PartSentences, NDArray[np.bool_]]]:
-    """Yield each part, and which of its sentences are of documents that changed."""
+    """Yield each part, and which of its sentences belong to changed documents."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -256,7 +258,7 @@ def _piece(group: _PartSentences) -> Iterator[Piece]:
 
 
 def _rows(group: _PartSentences) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """Yield vectors of a group's sentences, read-only and a piece at a time, with their places in the group."""
+    """Yield the vectors of a group's sentences, read-only and in pieces, with their positions in the group."""
     for piece in group.part.pieces(_VECTORS, ["item_id", "vector"]) if len(group.ids) else ():
         at, found = places_in(group.ids, ids_of(piece["item_id"]))
         if found.any():
@@ -287,7 +289,7 @@ def _vectors_of(groups: Sequence[_PartSentences], asked: Ids) -> tuple[Ids, NDAr
 
 @dataclass(frozen=True, slots=True)
 class LinkPlan:
-    """The documents to compare again (`changed`, with `reasons`), the number of those that are `gone`, and the states
+    """The documents to compare again (`changed`, with `reasons`), the number of removed ones (`gone`), and the states
     of the others (`kept`), in columns."""
 
     changed: Mapping[str, str]
@@ -346,7 +348,7 @@ def link_plan(parts: Sequence[Part], before: Part | None) -> LinkPlan:
 
 
 def _with_rows(states: pa.Table) -> pa.Table:
-    """Return the states of documents that have a result, now or from their last good version."""
+    """Return the states of documents that have a result, from now or from their last good version."""
     import pyarrow.compute as pc
 
     return states.filter(pc.not_equal(states["output"], ""))
@@ -380,8 +382,8 @@ def link_sentences(state: State) -> StageReport:
 
 
 def _links(state: State, parts: Sequence[Part], todo: LinkPlan, before: Part | None) -> Updated:
-    """Return the new links. All vectors are in memory only if they are few, and too many documents changed or no links
-    existed before."""
+    """Return the new links. All vectors are read into memory only if they are few, and too many documents changed or no
+    links existed."""
     settings = state.settings.sentences
     floor, most = floor_for(settings, state.ensure_generation().embedder["name"]), settings.related_most
 
@@ -402,15 +404,14 @@ def _links(state: State, parts: Sequence[Part], todo: LinkPlan, before: Part | N
 
 
 def floor_used(state: State, generation: GenerationRow) -> float | None:
-    """Return the cosine that a generation's links had to reach; None if it has no links yet."""
+    """Return the least cosine of a generation's links, or None if it has no links yet."""
     note = state.table(STAGE, generation.keys.get(STAGE, "")).note
     return float(note) if note else None
 
 
 def made_from(state: State) -> list[Part]:
-    """Return the sentences that links are made from, in parts, as far as they were made.
-
-    Raise IndexStateError (`missing_input`) if a part's sentences have no vectors yet."""
+    """Return the sentences from which links are made, in parts, limited to parts that were made. Raise IndexStateError
+    (`missing_input`) if a part's sentences have no vectors yet."""
     return state.engine.parts(STAGES[STAGE].inputs, having="sentences", require=True)
 
 
@@ -418,7 +419,8 @@ class LinkedSentences:
     """All sentences in order of their ids, with their chunks, documents and vectors, shape (sentences, dimension),
     except those that `linked` leaves out.
 
-    The vectors are held once, and some rows besides while they are read. Raise IndexStateError (`missing_input`)."""
+    Memory holds the vectors once, and some more rows while they are read. Raise IndexStateError (`missing_input`).
+    """
 
     def __init__(self, parts: Sequence[Part]) -> None:
         import pyarrow as pa
@@ -439,7 +441,7 @@ class LinkedSentences:
             )
 
     def _take(self, read: pa.Table, places: Mapping[str, int]) -> int:
-        """Put vectors into their places; return how many."""
+        """Copy vectors to their positions; return their number."""
         vectors = matrix(read["vector"])
         if not self.vectors.size and vectors.size:
             self.vectors = np.empty((len(places), vectors.shape[1]), dtype=np.float32)
@@ -460,10 +462,11 @@ READERS = 2
 
 
 def read_ahead(keys: Sequence[K], read: Callable[[K], Iterator[T]]) -> Iterator[T]:
-    """Yield what `read` yields for each key, which must not be None.
+    """Yield the items of `read` for each key; no item may be None.
 
-    READERS threads take turns: each reads every READERS-th key, and one item ahead. If `read` yields one item for a
-    key, the items come in the order of the keys."""
+    READERS threads take turns: each reads every READERS-th key, and one item ahead. If `read` yields one item for each
+    key, the items are in the order of the keys.
+    """
 
     def of_turn(first: int) -> Iterator[T]:
         for key in keys[first::READERS]:

@@ -1,6 +1,6 @@
-"""Who may read the documents of a state: the groups of each listed document, and the members of each group.
+"""The access to the documents of a state: the groups of each listed document, and the members of each group.
 
-Both are read without indexing anything.
+Both are read without indexing.
 """
 
 from __future__ import annotations
@@ -31,16 +31,17 @@ if TYPE_CHECKING:
 
 
 Known = Mapping[str, "tuple[str, ...] | None"]
-"""Groups by doc_id. None means that they are lost, so the document may be restricted."""
+"""Groups by doc_id. None means that they are unknown, so the document may be restricted."""
 _NAMING = ("doc_id", "groups", "source_groups")
 
 
 def groups_now(state: State, generation: GenerationRow) -> Iterator[tuple[tuple[str, str], Known]]:
     """Yield, part by part, the groups of the listed documents that are not withheld.
 
-    Each item has the first id of the part, the first id after it, and the groups. Groups that a file names itself come
-    from its last parse under the generation's settings, or from a newer parse under the present ones. A record is built
-    only for documents that something restricts."""
+    Each item has the first id of the part, the first id after it, and the groups. Groups that a file itself names come
+    from its last parse under the generation's settings, or from a newer parse under the present ones. Records are built
+    only for restricted documents.
+    """
     listing, hidden = state.listing.committed_listing(), hidden_documents(state)
     parses = _parses(state, generation)
     for part in state.engine.parts(()):
@@ -107,8 +108,9 @@ def hidden_documents(state: State) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """The memberships of a source after a synchronisation: how many it has, how many were added and removed, and what
-    could not be read. `memberships` may be None: the number is not known, or the source has no memberships."""
+    """The memberships of a source after a synchronisation: their number, the numbers of added and removed ones, and
+    the problem if they could not be read. `memberships` is None if the number is unknown or the source has no
+    memberships."""
 
     source: str
     memberships: int | None
@@ -118,15 +120,16 @@ class Synced:
 
 
 def sync(state: State, names: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """Read the memberships of the named sources again, by default of all that have some. Return a `Synced` record of
-    each.
+    """Read the memberships of the named sources again, by default of all sources with memberships.
 
-    Only indexed sources have memberships. No run is waited for. Raise UsageError for a name that was not indexed."""
+    Return a `Synced` record of each. Only indexed sources have memberships. A run in progress does not delay this.
+    Raise UsageError for a name that was not indexed.
+    """
     book, table = state.parts.sources, MembershipTable(state.database)
     indexed = {row.name for row in state.catalog.sources()}
     if unknown := [name for name in names if name not in indexed]:
         told = ", ".join(sorted(indexed)) or "none"
-        raise UsageError(f"no source named {unknown[0]!r} was indexed; indexed: {told}")
+        raise UsageError(f"the source {unknown[0]!r} was not indexed; indexed: {told}")
     wanted = [source for source in book.known_sources() if source.name in (names or indexed)]
     found = [_sync(source, book.landing(source), table) for source in wanted]
     return [asdict(each) for each in found if names or each.problem or each.memberships is not None]

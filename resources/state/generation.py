@@ -1,8 +1,8 @@
-"""The generation that the settings ask for: the newest match, or a new one with frozen statistics.
+"""The generation for the settings: the newest match, or a new one with frozen statistics.
 
-A generation freezes the decisions taken from the corpus: the preset if the settings say `auto`, and the overlap
-floors. Generations that chunk alike share their floors, so a change of embedder moves no chunk. The static vectors
-that the floors are taken from are made by worker processes.
+A generation freezes the decisions that depend on the corpus: the preset if the settings say `auto`, and the overlap
+floors. Generations with the same chunking settings share their floors, so a swap of the embedder changes no chunk. The
+static vectors for the floors are made by worker processes.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ if TYPE_CHECKING:
 def static_vectors(pool: DocumentPool, chunks: Sequence[PackedChunk]) -> tuple[list[PackedChunk], Vectors]:
     """Return chunks in order of their documents, with their static unit vectors, shape (chunks, dimension).
 
-    The pool's worker processes make them. Documents that exceed a limit here are left out; the stage `chunks` reports
-    them."""
+    The worker processes of the pool compute them. Documents that exceed a limit are left out; the stage `chunks`
+    reports them.
+    """
     import numpy as np
 
     own = {doc_id: list(same) for doc_id, same in groupby(chunks, lambda chunk: chunk.doc_id)}
@@ -66,14 +67,14 @@ def static_vectors(pool: DocumentPool, chunks: Sequence[PackedChunk]) -> tuple[l
 
 _SAMPLE = 2000
 _PLACES = {"database", "tables", "tables_cache_mb", "shards"}
-"""Settings that say where things are kept. A generation does not record them: they do not shape it, and a database
-address may hold a password."""
+"""Settings of storage places. A generation does not record them, since they do not affect it and a database address may
+contain a password."""
 LEAST_DRIFT = 100
-"""Least change of a corpus, in chunks, that counts as drift: a few chunks are a large share of a small corpus."""
+"""Least change of a corpus, in chunks, that counts as drift, since a few chunks are a large share of a small corpus."""
 
 StaticVectors = Callable[[Sequence[PackedChunk]], tuple[list[PackedChunk], Vectors]]
-"""A function that returns the chunks that could be read, with their unit vectors by the fast embedder of the chunking
-settings."""
+"""A function that returns the readable ones of the given chunks, with their unit vectors from the fast embedder of the
+chunking settings."""
 
 
 def find_generation(catalog: Catalog, settings: Settings) -> GenerationRow | None:
@@ -82,8 +83,8 @@ def find_generation(catalog: Catalog, settings: Settings) -> GenerationRow | Non
 
 
 def text_models(settings: Settings) -> Frozen:
-    """Return the installed models of the chunking and sentence settings, and the prompts of the roles that indexing
-    uses as they are in their files."""
+    """Return the installed models of the chunking and sentence settings, and the current prompts of the roles that
+    indexing uses."""
     return Frozen(static=static_identity(), sentence_models=sentence_models_identity(), prompts=_prompts(settings))
 
 
@@ -98,7 +99,7 @@ def _prompts(settings: Settings) -> dict[str, dict[str, str]]:
 
 
 def installed_models(settings: Settings) -> Frozen:
-    """Return all models as they are installed here, before a generation has frozen anything."""
+    """Return all models in their installed versions, before a generation has frozen any values."""
     return replace(text_models(settings), embedder=unresolved_identity(settings.embedder))
 
 
@@ -107,7 +108,7 @@ def spec_of(generation: GenerationRow) -> EmbedderSpec:
 
 
 def frozen_from(statistics: Mapping[str, Any], embedder: str) -> Frozen:
-    """Return what the stages need from a generation's statistics, with the identity of its embedder."""
+    """Return the values that the stages need from a generation's statistics, with the identity of its embedder."""
     floors = {name: values["floor"] for name, values in statistics["overlap"].items()}
     return Frozen(floors, embedder, **statistics.get("models", {}))
 
@@ -117,8 +118,8 @@ def frozen_of(generation: GenerationRow) -> Frozen:
 
 
 def reproducible(generation: GenerationRow, settings: Settings) -> bool:
-    """Say whether this version with the installed weights makes, from the generation's settings, what the generation
-    holds."""
+    """Say whether this version, with the installed weights and the generation's settings, would make the same results
+    as the generation."""
     frozen = frozen_of(generation)
     keys, here = stage_keys(settings, frozen), replace(installed_models(settings), prompts=frozen.prompts)
     return keys == dict(generation.keys or keys) and generation.key == generation_key(settings, here)
@@ -133,8 +134,9 @@ def ensure_generation(
 ) -> GenerationRow:
     """Return the generation of these settings.
 
-    Make one from the parsed and packed documents if there was no match, or if the corpus has drifted from the one that
-    the statistics were frozen from. Raise IndexStateError if a bucket was never packed or no document has text."""
+    Create one from the parsed and packed documents if there is no match, or if the corpus has changed too much since
+    its statistics were frozen. Raise IndexStateError if a bucket was never packed or no document has text.
+    """
     found = find_generation(catalog, settings)
     if found and not _has_drifted(found, settings, engine):
         return found
@@ -172,7 +174,7 @@ def ensure_generation(
 
 
 def kept_keys(settings: Settings, kept: Sequence[GenerationRow]) -> set[str]:
-    """Return the keys of all results that these generations, or a run with these settings, may use again."""
+    """Return the keys of all results that these generations, or a run with these settings, may reuse."""
     keys = {key for row in kept for key in (row.schema, *row.keys.values())}
     for row in kept:
         if not row.keys:
@@ -181,8 +183,8 @@ def kept_keys(settings: Settings, kept: Sequence[GenerationRow]) -> set[str]:
 
 
 def _has_drifted(generation: GenerationRow, settings: Settings, engine: Engine) -> bool:
-    """Say whether the corpus grew or shrank so much since the statistics were frozen that they no longer describe it. A
-    change of a few chunks never counts."""
+    """Say whether the size of the corpus has changed so much that its frozen statistics no longer describe it. A change
+    of a few chunks never counts."""
     packed = engine.table("packed_chunks")
     before: int | None = generation.statistics.get("packed_chunks")
     if engine.unmade("packed_chunks") or packed.lost or before is None:
@@ -204,10 +206,11 @@ def require_frozen(found: GenerationRow | None) -> GenerationRow:
 
 
 def require_whole(engine: Engine, table: str) -> None:
-    """Require every bucket of a table, since statistics are frozen from the whole corpus whatever buckets a backfill
-    begins with.
+    """Require every bucket of a table, since statistics are frozen from the whole corpus, even if a backfill begins
+    with some buckets.
 
-    Raise IndexStateError (`missing_input`) if a bucket was never made."""
+    Raise IndexStateError (`missing_input`) if a bucket was never made.
+    """
     missing = engine.unmade(table, lost=True)
     if missing:
         raise IndexStateError(
@@ -258,8 +261,8 @@ def _languages(engine: Engine) -> dict[str, str]:
 def _floors(
     others: Sequence[GenerationRow], settings: Settings, engine: Engine, static: StaticVectors
 ) -> Mapping[str, dict[str, Any]]:
-    """Return overlap calibrations by language: inherited from the newest generation that chunks alike, else
-    computed."""
+    """Return overlap calibrations by language: inherited from the newest generation with the same chunking settings, or
+    else computed."""
     models = installed_models(settings)
     for generation in reversed(others):
         if generation.statistics.get("chunking") == chunking_key(settings, models):
@@ -287,9 +290,9 @@ def _chunks_by_language(engine: Engine) -> dict[str, list[PackedChunk]]:
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """How far an asset is by the present settings. `present` documents are made with them, in `generation` (None before
-    it exists); readers are served `served` documents by the generation `live`. It is `complete` if everything is made
-    with the present settings."""
+    """The progress of an asset under the present settings: `present` counts its documents made with them, in
+    `generation` (None before it exists). Readers are served `served` documents from the generation `live`. It is
+    `complete` if all of it is made with the present settings."""
 
     present: int
     served: int
@@ -299,7 +302,7 @@ class Swap:
 
 
 def swap_of(catalog: Catalog, settings: Settings, engine: Engine, generation: GenerationRow | None, asset: str) -> Swap:
-    """Return how far a stage or an asset in Postgres is. `generation` is the settings' own, if it is known."""
+    """Return the progress of a stage, or of an asset in Postgres. `generation` is the settings' own, if known."""
     live, now = catalog.live(), generation or find_generation(catalog, settings)
     numbers = (now.generation if now else None, live.generation if live else None)
     if asset in STAGES:

@@ -1,4 +1,4 @@
-"""A run that Dagster launched in another process: its request and buckets, as tags, and its results, as JSON.
+"""A run that Dagster launched in another process: its request and buckets in tags, and its results in JSON.
 
 The requesting process reads the JSON from Postgres and adds up the results of several runs.
 """
@@ -39,7 +39,7 @@ _LISTS = "raw_documents"
 
 
 def record_of(state: State) -> dict[str, Any]:
-    """Return as JSON all that `with_records` needs from a state's run. Failures are in the catalog."""
+    """Return as JSON the data of a state's run that `with_records` needs. Failures are in the catalog."""
     run = state.run
     return {
         "reports": {
@@ -63,8 +63,8 @@ def _listing_json(listed: Listed) -> dict[str, Any]:
 
 
 def with_records(run: Run, records: Iterable[Mapping[str, Any]]) -> tuple[Run, Listed | None]:
-    """Add up the records of several runs, given in order of time, into one run. Return it with their listing without
-    its documents, or with None if no run listed sources. Counts and seconds are sums."""
+    """Add up the records of several runs, given in order of time, into one run. Return it together with their listing
+    (without documents), or with None if no run listed sources. Counts and seconds are sums."""
     made, listed = replace(run, reports={}, problems={}, spent=[], damaged=[], built=None), None
     for record in records:
         for name, values in record.get("reports", {}).items():
@@ -94,7 +94,7 @@ def total_spent(parts: Iterable[Spent]) -> Spent:
 
 
 def _sum(first: StageReport, second: StageReport) -> StageReport:
-    """Add two reports of one stage. Notes that are numbers in both are added; of other notes the second's win."""
+    """Return the sum of two reports of one stage. Numeric notes are added; of other notes the second's are kept."""
     added = {
         name: value + second.notes[name]
         for name, value in first.notes.items()
@@ -134,7 +134,7 @@ EMPTY_REQUEST = RunRequest()
 
 
 def request_of(tags: Mapping[str, str]) -> RunRequest:
-    """Read the request from the tags of a run or backfill. Raise UsageError if pincite did not write the tag."""
+    """Return the request in the tags of a run or backfill. Raise UsageError if pincite did not write the tag."""
     if REQUEST not in tags:
         return EMPTY_REQUEST
     try:
@@ -149,20 +149,21 @@ def request_of(tags: Mapping[str, str]) -> RunRequest:
 
 
 def shape_of(settings: Settings) -> str:
-    """Return a hash of everything that decides what a run makes and who may find it: sources with their groups, the
-    place of the tables, settings that shape an index, stage versions and installed models.
+    """Return a hash of everything that affects the results of a run and the access to them: sources with their groups,
+    the place of the tables, settings that shape an index, stage versions and installed models.
 
-    `settings` must be the project's own."""
+    `settings` must be the project's own.
+    """
     shared = settings.model_dump(mode="json", include={"buckets", "sources", "access", "tables"})
     return fingerprint(shared, generation_key(settings, installed_models(settings)))
 
 
 def require_same(tags: Mapping[str, str], settings: Settings) -> None:
-    """Raise SettingsError `other_settings` if this machine would make another index than the requesting one."""
+    """Raise SettingsError `other_settings` if this machine would make a different index than the requesting one."""
     if SETTINGS in tags and tags[SETTINGS] != shape_of(settings):
         raise SettingsError(
             "the settings, prompts, models or version of pincite on this worker are not those of the machine that ran "
-            "`pincite index --distributed`, so it would make another index; give all the same and run it again",
+            "`pincite index --distributed`, so it would make a different index; use the same ones and run it again",
             "other_settings",
         )
 
@@ -187,7 +188,7 @@ def telling(state: State, tags: Mapping[str, str]) -> Iterator[None]:
 
 
 def ranges(buckets: Sequence[int]) -> str:
-    """Return buckets as people read them: "00 to 03", "07"; empty if there are no buckets."""
+    """Return buckets in a form for people: "00 to 03", "07"; return "" if there are no buckets."""
     if not buckets:
         return ""
     return f"{buckets[0]:02d}" if len(buckets) == 1 else f"{buckets[0]:02d} to {buckets[-1]:02d}"
@@ -201,19 +202,20 @@ def ranges(buckets: Sequence[int]) -> str:
 _FIRST, _LAST, _ONE = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end", "dagster/partition"
 _NUMBER = re.compile(r"[0-9]{1,4}")
 BY_BUCKET = frozenset({*STAGES, "indexed_documents"} - WHOLE_CORPUS)
-"""Assets whose buckets can be made by several runs at once."""
+"""Assets whose buckets several runs can make at the same time."""
 
 
 def is_for(run: DagsterRun, asset: str, names: DagsterSettings) -> bool:
-    """Say whether a run makes this asset and no other."""
+    """Say whether a run makes only this asset."""
     return {key.to_user_string() for key in run.asset_selection or ()} == {names.key(asset)}
 
 
 def require_whole(run: DagsterRun, settings: Settings) -> None:
-    """Raise UsageError for a run of the whole job for some of the buckets.
+    """Raise UsageError for a run of the whole job over some of the buckets.
 
-    It would make what belongs to the whole corpus from a part, or again for each part: `dagster job backfill` launches
-    a run of the job for each bucket."""
+    It would make assets of the whole corpus from a part, or repeatedly: `dagster job backfill` launches a run of the
+    job for each bucket.
+    """
     job, buckets = settings.dagster.name("index"), buckets_in(run.tags)
     if run.job_name != job or run.asset_selection or buckets is None:
         return
@@ -227,10 +229,11 @@ def require_whole(run: DagsterRun, settings: Settings) -> None:
 
 
 def buckets_alone(run: DagsterRun, settings: Settings) -> frozenset[int] | None:
-    """Return the buckets that a run works on beside other runs; None if it must be the only run. It must if the
-    settings do not divide buckets among runs (`buckets_per_run`), and if it makes an asset of the whole corpus.
+    """Return the buckets of a run that may work beside other runs, or None if it must be the only run: if the settings
+    do not divide buckets among runs (`buckets_per_run`), or it makes an asset of the whole corpus.
 
-    Raise UsageError if its tags name buckets that the index does not have."""
+    Raise UsageError if its tags name buckets that the index does not have.
+    """
     if settings.buckets_per_run is None or not run.asset_selection:
         return None
     if {key.to_user_string() for key in run.asset_selection} - {settings.dagster.key(name) for name in BY_BUCKET}:
@@ -244,9 +247,10 @@ def buckets_alone(run: DagsterRun, settings: Settings) -> frozenset[int] | None:
 
 
 def buckets_in(tags: Mapping[str, str]) -> range | None:
-    """Return the buckets that the tags of a run name; None if they name none.
+    """Return the buckets in the tags of a run, or None without such tags.
 
-    The range is empty if the tags are not numbers of buckets: anyone who launches a run can write its tags."""
+    The range is empty if the tags are not bucket numbers, since anyone who launches a run can write its tags.
+    """
     if not tags.keys() & {_FIRST, _LAST, _ONE}:
         return None
     # Dagster does the same: a partition comes before the range that the tags of a job name.
@@ -259,6 +263,6 @@ def buckets_in(tags: Mapping[str, str]) -> range | None:
 
 def _no_buckets(count: int) -> UsageError:
     return UsageError(
-        f"the partitions that the tags of this run name are no buckets of this index, which are 00 to {count - 1:02d}; "
+        f"the partitions in the tags of this run are not buckets of this index, which are 00 to {count - 1:02d}; "
         "launch it again for partitions that Dagster's UI shows"
     )

@@ -1,4 +1,4 @@
-"""The list of documents in a state's sources: as read now, once a run, and as committed in Parquet, part by part."""
+"""The list of documents in a state's sources: as read once in this run, and as committed in Parquet, part by part."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Merged:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """The numbers of documents that are new or changed, and of those that are gone."""
+        """Return the numbers of new or changed documents, and of removed documents."""
         if self.same or not self.before.num_rows:
             return self.now.num_rows - self.before.num_rows, 0
         last, rows = ({row.doc_id: row for row in from_table(RawDocument, each)} for each in (self.before, self.now))
@@ -61,14 +61,14 @@ class Merged:
 
 
 class CommittedListing:
-    """The listing as it is committed in a table."""
+    """The committed listing, in a table."""
 
     def __init__(self, table: Table) -> None:
         self.table = table
 
     def documents_between(self, first: str, after: str, names: Sequence[str] | None = None) -> pa.Table:
-        """Return columns of the documents whose ids are from `first` to before `after`, in order of ids; all columns,
-        as rows of RawDocument, if none are named."""
+        """Return columns of the documents whose ids are from `first` to before `after`, in order of ids. If no `names`
+        are given, return all columns, as rows of RawDocument."""
         read = self.table.rows_between(first, after, names)
         return read if names else _whole(read)
 
@@ -93,10 +93,11 @@ def commit_listing(
 ) -> StageReport:
     """Replace the listing of `sources` and commit it, bucket by bucket; only these buckets if any are named.
 
-    Documents of other sources stay as they are. A document that could not be read this time keeps its last listing,
-    with the restrictions that are `known` now. A withheld document leaves the listing. If the sources were not `listed`
-    now, and the file of a bucket is lost, nobody knows what it held: only its failures are committed, and the next
-    listing makes it again."""
+    Documents of other sources are unchanged. A document that could not be read now keeps its last listing, with the
+    restrictions `known` now. A withheld document is removed from the listing. If the sources were not `listed` now, and
+    the file of a bucket is lost, its content is unknown: only its failures are committed, and the next listing makes it
+    again.
+    """
     report, started = StageReport("raw_documents", failures=list(failures)), time.perf_counter()
     before = engine.catalog.failures([engine.key("raw_documents")])
     others = {item.doc_id for item in before if item.source not in sources}
@@ -120,7 +121,7 @@ def commit_listing(
 
 
 def replace_listing(engine: Engine, documents: DocumentsById, failures: Sequence[Failure]) -> None:
-    """Commit a listing in place of the one before, whatever sources that had."""
+    """Commit a listing that replaces the one before, whatever its sources."""
     own = committed_listing(engine)
     sources = {*documents.sources(), *own.sources(), *(failure.source for failure in failures)}
     failed = [failure for failure in failures if failure.stage == "raw_documents"]
@@ -135,8 +136,8 @@ def merged_listing(
     known: Restrictions | None = None,
     buckets: Collection[int] | None = None,
 ) -> Iterator[tuple[Part, Merged]]:
-    """Yield each part with its committed listing and the listing that `documents` of `sources` make of it; only parts
-    of these buckets, if any are named."""
+    """Yield each part with its committed listing, and with the new listing that has `documents` of `sources`; only
+    parts of these buckets, if any are named."""
     import pyarrow as pa
 
     before = committed_listing(engine)
@@ -159,7 +160,7 @@ def _whole(read: pa.Table) -> pa.Table:
 
 
 def _staying(old: pa.Table, sources: Sequence[str], unread: Collection[str], hidden: Collection[str]) -> pa.Table:
-    """Return the rows of other sources and of documents that could not be read, except withheld documents."""
+    """Return the rows of other sources, and of unreadable documents except withheld ones."""
     import pyarrow as pa
 
     read = frozenset(sources)
@@ -176,8 +177,8 @@ def _commit_bucket(
     failures: Sequence[Failure],
     others: Collection[str],
 ) -> None:
-    """Commit the parts of a bucket that changed, in as many files as they should have now. Nothing is written for the
-    rest. No file has documents of another bucket afterwards, so that a run of this bucket leaves others as they are."""
+    """Commit the changed parts of a bucket, divided into files of the right size. Nothing is written for the other
+    parts. Afterwards no file has documents of another bucket, so that a run of this bucket does not change others."""
     import pyarrow as pa
 
     now = pa.concat_tables([change.now.replace_schema_metadata(None) for _, change in own])
@@ -206,7 +207,7 @@ def _commit_bucket(
 
 
 def _is_unchanged(part: Part, change: Merged) -> bool:
-    """Say whether a part that was committed stays as it is."""
+    """Say whether a committed part is unchanged."""
     return change.same or part.output(LISTING) == listed_output(from_table(RawDocument, change.now))
 
 
@@ -229,7 +230,7 @@ def listing_output(engine: Engine) -> str:
 
 
 def parse_input(raw: RawDocument) -> str:
-    """Return a hash of all that the parse of a listed document depends on. Metadata and groups do not belong to it."""
+    """Return a hash of all inputs to the parse of a listed document. Metadata and groups are not among them."""
     return fingerprint(raw.content_hash, raw.media_type, raw.title, raw.uri.rsplit("/", 1)[-1])
 
 
@@ -237,8 +238,8 @@ def parse_input(raw: RawDocument) -> str:
 
 
 class SourceListing:
-    """The listing of a state's sources, as read now and as committed. Pass `listed` if the sources were read
-    already."""
+    """The listing of a state's sources, as read now and as committed. Pass `listed` if the sources were already
+    read."""
 
     def __init__(self, parts: Parts, engine: Engine, listed: Listed | None = None) -> None:
         self._parts, self._engine, self._listed = parts, engine, listed
@@ -246,7 +247,7 @@ class SourceListing:
     # ------------------------------------------------------------ as read now
 
     def now(self) -> Listed:
-        """Return the files of the selected sources. They are read once a run."""
+        """Return the files of the selected sources. They are read once in each run."""
         if self._listed is None:
             self._listed = self._read()
         return self._listed
@@ -261,8 +262,8 @@ class SourceListing:
         return self._listed.failing if self._listed else {}
 
     def _read(self, names: Sequence[str] = ()) -> Listed:
-        """Read the sources. All are listed, whatever was requested, if no whole listing was committed yet: else the
-        documents of the other sources would be missing."""
+        """Read the sources. If no whole listing was committed yet, all are listed, since otherwise the documents of the
+        other sources would be missing."""
         return self._list_all(names, everything=bool(self._engine.unmade(LISTING)))
 
     def _list_all(self, names: Sequence[str], everything: bool) -> Listed:
@@ -270,8 +271,8 @@ class SourceListing:
         return self._with_parted(self._parts.sources.list_all(names, everything, before, progress))
 
     def _with_parted(self, listed: Listed) -> Listed:
-        """Return the listing with a failure for each document that its source does not show any more. It is withheld
-        from now on, however the run ends."""
+        """Return the listing with a failure for each document that no longer belongs to its source. The document is
+        withheld from now on, whatever the result of the run."""
         if not listed.known.part:
             return listed
         before, failures = self._listed_before(KNOWN), list[Failure]()
@@ -284,7 +285,7 @@ class SourceListing:
         return replace(listed, failures=[*listed.failures, *failures])
 
     def _known_before(self) -> Callable[[str], Before]:
-        """Return a function from a source's name to what is known of the source before it is listed again."""
+        """Return a function from a source's name to the earlier knowledge of the source."""
         lost, contents = self._parts.catalog.lost_files(), KnownContents(self._pieces_before)
         failures = self._parts.catalog.failures([self._engine.key("raw_documents")])
 
@@ -302,13 +303,13 @@ class SourceListing:
         return map(self._listed_before(), self._ranges())
 
     def guard(self, allow_deletions: bool) -> None:
-        """Raise SourceError if the listing as read now would delete most of a source."""
+        """Raise SourceError if the new listing would delete most of a source."""
         if not allow_deletions:
             guard(self.now(), self._listed_before(), self._ranges(), self._parts.sources.place_text)
 
     def _listed_before(self, names: Sequence[str] = KNOWN) -> Callable[[Range], pa.Table]:
         """Return a function from a range of ids to these columns of its last committed listing. If the file of a part
-        is damaged or gone, the served documents stand in for it."""
+        is damaged or gone, the served documents replace it."""
         live, listing = self._parts.catalog.live(), self.committed_listing()
         served = GenerationTables(self._parts.database, live) if live else None
 
@@ -350,8 +351,7 @@ class SourceListing:
         return replace(listed, failures=[*listed.failures, *failures])
 
     def restrict(self) -> None:
-        """Commit new restrictions of the documents that were listed before, as far as their sources can be listed
-        now."""
+        """Commit new restrictions of earlier listed documents, if their sources can be listed now."""
         if not self._engine.table(LISTING).is_made:
             return
         listed = self._listed or self._with_parted(self._parts.sources.list_remembered(self._known_before()))
@@ -360,7 +360,7 @@ class SourceListing:
         commit_listing(self._engine, AllListed(), [], failures, known=listed.known, listed=False)
 
     def keep_memberships(self) -> None:
-        """Store the memberships of the listing as read now. A run calls this if nothing else has changed."""
+        """Store the memberships of the new listing. A run calls this if nothing else has changed."""
         self._parts.sources.keep_memberships(self.now())
 
     def forget(self, name: str) -> int:

@@ -1,4 +1,4 @@
-"""The services of a state (database, files, sources, workers, models), each opened on first use or early."""
+"""The services of a state (database, files, sources, workers, models), each opened at first use or earlier."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 
 FEW_BYTES = 32_000
-"""Bytes of added files whose texts are few enough to be embedded without torch, most likely. An edited file counts as
-none: most of its texts are known."""
+"""Bytes of added files up to which texts are embedded without torch. An edited file does not count, since most of its
+texts are known."""
 
 
 class Warmup:
@@ -44,20 +44,21 @@ class Warmup:
         self._threads: list[threading.Thread] = []
 
     def start(self, documents: int, added_bytes: int) -> None:
-        """Start the worker processes for `documents` documents. Allow the imports to begin while they parse, if so much
-        is added that the light embedder would take longer."""
+        """Start the worker processes for `documents` documents. If enough bytes are added for the light embedder to be
+        slower, allow the imports to begin while they parse."""
         self._parts.pool.warm(documents)
         self._asked = added_bytes > FEW_BYTES
 
     def import_models(self) -> None:
-        """Begin the imports in a thread while this process waits for others; once, and only after `start`."""
+        """Begin the imports in a thread while this process waits for others. They begin once, and only after
+        `start`."""
         if self._asked and not self._threads and self._parts.project.settings.embedder.endpoint is None:
             self._threads.append(threading.Thread(target=_import_models, daemon=True, name="warm"))
             self._threads[0].start()
 
     def join(self) -> None:
-        """Wait for the imports to end. They may run only while this process waits for others: two threads that both
-        want the interpreter are slower than one after the other."""
+        """Wait for the imports to end. They may run only while this process waits for others, since two threads that
+        share the interpreter are slower than one after the other."""
         for thread in self._threads:
             thread.join()
 
@@ -72,7 +73,7 @@ def _import_models() -> None:
 
 
 def _installed_models(settings: Settings) -> Frozen:
-    """Return the installed models, which only a migration of the database asks for here."""
+    """Return the installed models, for migrations of the database."""
     from resources.state.generation import installed_models
 
     return installed_models(settings)
@@ -82,7 +83,7 @@ T = TypeVar("T")
 
 
 class _LazyPart(Generic[T]):
-    """A part that was given under its name, or else is made by a function on first use."""
+    """A part that was passed by name, or else is created by a function at first use."""
 
     def __init__(self, make: Callable[[Any], T]) -> None:
         self._make, self._name = make, make.__name__
@@ -93,9 +94,10 @@ class _LazyPart(Generic[T]):
 
 
 class Parts:
-    """The parts of one state under one project's settings, each opened on first use.
+    """The parts of one state under one project's settings, each opened at first use.
 
-    `given` maps names to parts that replace these, or that another object has opened and will close."""
+    `given` maps names to replacements, or to parts that another object has opened and will close.
+    """
 
     def __init__(self, project: Project, **given: Any) -> None:
         protect_children()
@@ -124,8 +126,8 @@ class Parts:
 
     @_LazyPart
     def store(self) -> ObjectStore | None:
-        """Return the object store of tables and raw files. None means that tables are in the state folder and raw files
-        stay where they came from."""
+        """Return the object store of tables and raw files, or None if tables are in the state folder and raw files stay
+        in their sources."""
         from resources.object_store import open_store
 
         address = self.project.settings.tables
@@ -186,7 +188,7 @@ class Parts:
         return language_model
 
     def with_settings(self, settings: Settings, *lent: str) -> Parts:
-        """Return the parts of the same state under other settings, with the parts named in `lent` shared."""
+        """Return the parts of the same state under other settings; the parts named in `lent` are shared."""
         return Parts(replace(self.project, settings=settings), **{name: getattr(self, name) for name in lent})
 
     def release(self, name: str) -> None:

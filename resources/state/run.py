@@ -1,4 +1,4 @@
-"""The result of one run over a state: its stages, its purchases, its failed checks and what it published."""
+"""The result of one run over a state: its stages, its purchases, its failed checks and its publishing."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _NAMED = 10
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Documents that should be found in a new generation but failed in it, each as "uri (stage: code)". `served` is the
-    number of documents that should be found; `most` is set if too many are missing to publish the generation."""
+    """Documents that a new generation should contain but that failed in it, each as "uri (stage: code)". `served` is
+    the number of documents that it should contain; `most` is true if too many are missing for publishing."""
 
     names: Sequence[str] = ()
     served: int = 0
@@ -39,7 +39,7 @@ class Missing:
         if len(self.names) > _NAMED:
             told += f" and {len(self.names) - _NAMED} more, all in `pincite status --json`"
         lacks = f"{len(self.names)} of {plural(self.served, 'document')} that should be found in it failed: {told}"
-        remedy = "raise the limit that they met or mend them, and run `pincite index --retry-failed`"
+        remedy = "raise the exceeded limit or correct them, and run `pincite index --retry-failed`"
         if not self.most:
             return f"generation {generation} is published, and {lacks}. To have them again, {remedy}"
         return (
@@ -50,11 +50,12 @@ class Missing:
 
 @dataclass
 class PublishResult:
-    """The result of publishing a generation. `short` describes vector indexes whose graph searches find too few rows,
-    `unfitting` indexes that did not fit into the memory that they were built in.
+    """The result of publishing a generation. `short` describes vector indexes whose searches find too few rows,
+    `unfitting` those that did not fit into memory while they were built.
 
-    A generation is not published if the audit found problems, if the test questions `refused` it, if it is `missing`
-    most of the served documents, or if a rollback `held`."""
+    A generation is not published if the audit found problems, if its scores on test questions are worse (`refused`), if
+    most of the served documents are `missing`, or if a rollback is `held`.
+    """
 
     generation: int
     published: bool
@@ -72,7 +73,7 @@ class PublishResult:
 
     @property
     def notes(self) -> list[str]:
-        """Messages for people: why the generation is not published, or what it lacks."""
+        """Return messages for people: why the generation is not published, or what is missing in it."""
         notes = [f"audit: {code}: {message}" for code, message in self.problems]
         notes += self.unfitting
         if self.short:
@@ -104,7 +105,7 @@ def comparison_text(row: Mapping[str, Any]) -> str:
 
 
 StageProgress = Callable[[str, int, int], None]
-"""A callback for progress, called with (stage, done, total), or with (what, 0, 0) when work of unknown length
+"""A callback for progress, called with (stage, done, total), or with (work, 0, 0) when work of unknown length
 begins."""
 
 
@@ -113,13 +114,13 @@ def silent(stage: str, done: int, total: int) -> None:
 
 
 def unkept() -> None:
-    """Keep nothing; the default of a run whose record is stored nowhere else."""
+    """Do nothing; the default for a run whose record is stored nowhere else."""
 
 
 @dataclass
 class Run:
     """One run over a state. `id` is recorded with everything that the run makes, and is empty outside a run. With
-    `retry_failed` the run tries everything again that failed."""
+    `retry_failed`, the run tries all failed documents again."""
 
     id: str = ""
     progress: StageProgress = silent
@@ -129,8 +130,8 @@ class Run:
     reports: dict[str, StageReport] = field(default_factory=dict)
     """Reports of the stages, by stage."""
     rebuilt: set[int] = field(default_factory=set)
-    """Buckets that later stages must look at besides their own: a damaged file of theirs was made again, or a new
-    generation replaced one whose statistics no longer describe the corpus."""
+    """Buckets that later stages must examine in addition to their own: one of their damaged files was made again, or a
+    new generation replaced one with outdated statistics."""
     problems: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     """Problems that each check found, by check."""
     built: PublishResult | None = None
@@ -138,18 +139,18 @@ class Run:
     waiting: str = ""
     """The reason why the run stopped early without a fault."""
     keep: Callable[[], None] = unkept
-    """A function to call when the run has more to record."""
+    """A function to call when the run has new data to record."""
     damaged: list[str] = field(default_factory=list)
     """Files that other processes of this run found damaged."""
     spent: list[Spent] = field(default_factory=list)
     """Usage of language models by other processes of this run."""
     completed: set[str] = field(default_factory=set)
-    """Assets that a later one of this run made, since the run left them out."""
+    """Assets that a later asset of this run made, because the run had omitted them."""
     tags: dict[str, str] = field(default_factory=dict)
-    """Tags that the run's record in Dagster was given for its generation."""
+    """Tags for the generation in the run's record in Dagster."""
     buckets: frozenset[int] | None = None
     """The buckets that this run works on while other runs work on others; None if it is the only run. A run of some
-    buckets only reads what belongs to the whole corpus."""
+    buckets only reads the data of the whole corpus."""
 
     @property
     def alone(self) -> bool:
@@ -157,28 +158,28 @@ class Run:
         return self.buckets is None
 
     def for_other_state(self) -> Run:
-        """Return the part of this run that works on another generation."""
+        """Return a copy of this run for another generation."""
         return Run(self.id, self.progress, self.retry_failed, self.models, buckets=self.buckets)
 
     def report(self, report: StageReport) -> StageReport:
-        """Keep the report of a stage."""
+        """Record the report of a stage."""
         self.reports[report.stage] = report
         self.keep()
         return report
 
     def keep_problems(self, name: str, problems: list[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Keep the problems that a check found."""
+        """Record the problems that a check found."""
         self.problems[name] = problems
         self.keep()
         return problems
 
     def keep_verdict(self, built: PublishResult | None) -> None:
-        """Keep the result of publishing, or an earlier result if nothing is to do."""
+        """Record the result of publishing, or an earlier result if there is nothing to do."""
         self.built = built
         self.keep()
 
     def waits(self, why: str) -> None:
-        """Keep the reason why the run stops early without a fault."""
+        """Record why the run stops early without a fault."""
         self.waiting = why
 
     def report_start(self, what: str) -> None:

@@ -26,7 +26,7 @@ from resources.sources.sorted_spool import TextSet
 from resources.state.state import State
 
 EVERYTHING: tuple[str, ...] = ()
-"""The sources of a run that lists all sources: no names."""
+"""The sources of a run that lists all sources: an empty tuple of names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Sources to index (EVERYTHING if one was removed), a key that is unique to this change, and the cursor to keep."""
+    """Sources to index (EVERYTHING if one was removed), a unique key for this change, and the cursor to store."""
 
     sources: tuple[str, ...]
     key: str
@@ -52,9 +52,8 @@ class Change:
 
 
 def watch(project: Project) -> Seen:
-    """Return the known sources of a state as they are now, without taking the run lock.
-
-    Raise DatabaseError if the remembered sources cannot be read."""
+    """Return the current state of a state's known sources, without taking the run lock. Raise DatabaseError if the
+    remembered sources cannot be read."""
     state = State(project)
     try:
         sources = state.parts.sources.known_sources()
@@ -73,9 +72,11 @@ def watch(project: Project) -> Seen:
 
 
 def change_since(seen: Seen, cursor: str | None) -> Change | None:
-    """Return the change since the cursor was kept, or None. A source that could not be listed counts as unchanged.
+    """Return the change since the cursor was stored, or None.
 
-    The key contains the number of changes so far, since files may go back to an earlier state."""
+    A source that could not be listed counts as unchanged. The key contains the number of changes so far, since files
+    may return to an earlier state.
+    """
     before: dict[str, Any] = json.loads(cursor) if cursor else {"changes": 0, "digests": {}}
     known: dict[str, str] = before["digests"]
     changed = tuple(name for name, digest in seen.digests.items() if known.get(name) != digest)
@@ -101,8 +102,7 @@ def _listing_digest(project: Project, source: SourceSettings) -> tuple[int, str]
 
 
 def _states(source: SourceSettings) -> tuple[int, list[tuple[str, int, int]]]:
-    """Return the number of files that a listing would look at, and (uri, bytes, modification time in nanoseconds) of
-    each."""
+    """Return the number of files in a listing, and (uri, bytes, modification time in nanoseconds) of each."""
     states = []
     with opened_source(source, Path(source.path)) as folder:
         names = TextSet(uri for uri in walk(folder, source, with_hidden=True) if isinstance(uri, str))

@@ -1,6 +1,6 @@
 """An opened state: its settings, its services, its current run and its generation.
 
-Works without Dagster, and knows no stage: resources/stages/make.py brings stages up to date.
+It works without Dagster and does not depend on stages, which resources/stages/make.py updates.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 
 LAST_OF_TEXT = "chunk_contexts"
-"""The last stage that needs the worker processes: a run closes them after it."""
+"""The last stage that needs worker processes; a run closes them after it."""
 SHARED = ("database", "catalog", "tables", "sources", "replies", "embedders", "language_model")
 """Names of parts that do not depend on the settings that shape an index, so states share them."""
 
 
 class State:
     """A state under a project's settings. It opens its `parts` if none are given. Pass `generation` to open the state
-    of a generation that was made before, and `listed` if the sources were read already."""
+    of an existing generation, and `listed` if the sources were already read."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class State:
 
     @property
     def catalog(self) -> Catalog:
-        """The state's catalog, brought to this version of pincite."""
+        """The state's catalog, migrated to this version of pincite."""
         return self.parts.catalog
 
     @property
@@ -97,8 +97,8 @@ class State:
         return found
 
     def table(self, name: str, key: str | None = None) -> Table:
-        """Return a table as it is committed now, of the buckets of the run; or all of it under a key that is recorded,
-        for which nothing but the catalog and the files is asked."""
+        """Return the committed table, limited to the buckets of the run; with a recorded `key`, return the whole table
+        under it, which needs only the catalog and the files."""
         if key is not None:
             return Table(name, self.parts.tables, self.catalog.manifest_of(name, key))
         return self.engine.table(name, self.run.buckets)
@@ -108,15 +108,16 @@ class State:
     def with_settings(
         self, settings: Settings, run: Run | None = None, generation: GenerationRow | None = None
     ) -> State:
-        """Return the same state under other settings, with the parts that do not depend on them."""
+        """Return the same state under other settings, sharing the parts that do not depend on them."""
         lent = [*SHARED, *(["pool"] if settings.parsing == self.settings.parsing else [])]
         parts = self.parts.with_settings(settings, *lent)
         return State(parts.project, run or self.run.for_other_state(), parts, generation)
 
     def of_generation(self, generation: GenerationRow) -> State:
-        """Return the state under the settings that a generation was made with: this state, or another one beside it.
+        """Return the state under the settings of a generation: this state, or another one.
 
-        Raise SettingsError if this version does not know them."""
+        Raise SettingsError if this version does not support them.
+        """
         same = self._generation and self._generation.generation == generation.generation
         return self if same else self.with_generation(generation)
 
@@ -131,10 +132,10 @@ class State:
     # ------------------------------------------------------------ the generation
 
     def ensure_generation(self) -> GenerationRow:
-        """Return the generation of the settings, and make it with frozen statistics if it does not exist. A run of some
-        buckets makes no generation.
+        """Return the generation of the settings; create it with frozen statistics if it does not exist.
 
-        Raise IndexStateError (`missing_input`) in such a run if the generation was not made before."""
+        A run of some buckets never creates one: it raises IndexStateError (`missing_input`) if there is no generation.
+        """
         if self._generation is None:
             known = generations.find_generation(self.parts.catalog, self.settings)
             if not self.run.alone:
@@ -151,12 +152,12 @@ class State:
 
     @property
     def generation(self) -> GenerationRow | None:
-        """The generation of the settings, if this state has asked for it already."""
+        """The generation of the settings, if it was already requested from this state."""
         return self._generation
 
     @property
     def code_versions(self) -> dict[str, str]:
-        """The version of each asset's settings, models and stages, with the models installed here."""
+        """The version of each asset's settings, models and stages, with the installed models."""
         if not self._code_versions:
             self._code_versions = code_versions(self.settings, generations.installed_models(self.settings))
         return self._code_versions
@@ -167,7 +168,7 @@ class State:
 
     @property
     def serving(self) -> bool:
-        """True if readers are served from the generation of these settings."""
+        """True if readers use the generation of these settings."""
         live = self.parts.catalog.live()
         return live is not None and self._generation is not None and live.generation == self._generation.generation
 
@@ -178,11 +179,11 @@ class State:
         return self.parts.embedders.embedder_of(spec, self.settings.embedder)
 
     def ready_embedder(self) -> CountingEmbedder:
-        """Return the generation's embedder, loaded, with the weights that the generation names."""
+        """Return the generation's embedder, loaded and checked to have the recorded weights."""
         return self.parts.embedders.ready(generations.spec_of(self.ensure_generation()), self.settings.embedder)
 
     def ready_embedder_for_few(self) -> TextEmbedder:
-        """Return an embedder for few texts, as ready_embedder() does for many. It may import no torch."""
+        """Return an embedder for few texts, like ready_embedder() for many. It may not need torch."""
         return self.parts.embedders.ready_for_few(generations.spec_of(self.ensure_generation()), self.settings.embedder)
 
     def language_model(self, role: str, stage: str) -> BoughtModel:
@@ -202,7 +203,7 @@ class State:
     # ------------------------------------------------------------ running a stage
 
     def run_stage(self, stage: str, buckets: Sequence[int], compute: Compute, note: str = "") -> StageReport:
-        """Bring a stage up to date in some buckets with a compute, and keep the report with the run."""
+        """Update a stage in some buckets with a compute function, and record the report."""
         report = self.run.report(self.engine.run(stage, buckets, compute, note))
         if stage == LAST_OF_TEXT:
             self.parts.release("pool")

@@ -1,8 +1,8 @@
-"""The messages between a run and its worker processes: JSON and Arrow, nothing that could be code.
+"""The messages between a run and its worker processes, which consist of JSON and Arrow and cannot contain code.
 
 A frame is its length, the length of its JSON part, that part, and blobs that the JSON names. A worker's messages are
-not trusted: after reading a hostile document it may send anything. `unpacked` and `decoded` accept only the expected
-form, and raise ValueError for everything else.
+not trusted: after reading a hostile document it may send anything. `unpack` and `decode` accept only the expected form,
+and raise ValueError for everything else.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 HEADER = struct.Struct("!QI")
-"""Bytes of the whole frame after the header, and bytes of its JSON part."""
+"""Layout of a frame's header: bytes of the rest of the frame, and bytes of its JSON part."""
 _PIECE = 1 << 20
 MOST_JSON = 1 << 20
-"""Largest JSON part of a message, in bytes. It holds names, codes and options, never text of a document."""
+"""Most bytes of a message's JSON part. It has names, codes and options, never text of a document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +33,14 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request as it is sent: one frame, and the largest size in bytes of the blobs in its reply."""
+    """A packed request: one frame, and the largest size in bytes of the blobs in its reply."""
 
     frame: bytes
     most_bytes: int
 
 
 def pack(value: Mapping[str, Any], blobs: Mapping[str, Any] | None = None) -> bytes:
-    """Return one frame with its header. Blobs may be anything that has a buffer."""
+    """Return one frame with its header. Blobs may be any objects with a buffer."""
     views = {name: memoryview(blob).cast("B") for name, blob in (blobs or {}).items()}
     sizes = {name: len(view) for name, view in views.items()}
     head = json.dumps({**value, "blobs": sizes}, ensure_ascii=True, separators=(",", ":")).encode("ascii")
@@ -78,7 +78,7 @@ def read_message(stream: BinaryIO) -> Message | None:
 
 
 class Received:
-    """The bytes received of a stream of frames, each of at most `most` bytes."""
+    """The received bytes of a stream of frames, each of at most `most` bytes."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -113,10 +113,11 @@ def encode(table: pa.Table) -> pa.Buffer:
 
 
 def decode(blob: memoryview, schema: pa.Schema | None = None, cleaned: bool = True) -> pa.Table:
-    """Read a table that was sent. Its buffers are views of the blob.
+    """Read a received table.
 
-    Raise ValueError if the bytes are no table, have another schema, or hold what Parquet or Postgres does not take:
-    text that is not UTF-8 or, for `cleaned` tables, contains NUL."""
+    Its buffers are views of the blob. Raise ValueError if the bytes are not a table, have another schema, or contain
+    values that Parquet or Postgres does not accept: text that is not UTF-8 or, for `cleaned` tables, contains NUL.
+    """
     import pyarrow as pa
 
     try:
@@ -134,7 +135,7 @@ def decode(blob: memoryview, schema: pa.Schema | None = None, cleaned: bool = Tr
 
 
 def _require_plain(blob: memoryview) -> None:
-    """Raise ValueError for a table that grows when it is read: compressed bodies, dictionaries."""
+    """Raise ValueError for a table that expands when it is read: compressed bodies, dictionaries."""
     import pyarrow as pa
 
     reader = pa.ipc.MessageReader.open_stream(pa.py_buffer(blob))

@@ -1,9 +1,9 @@
 """The helper programs of workers: the template process starts each for its worker, confined like the worker.
 
-A worker sends a request for a program (resources/programs.py), which is not believed: it may come from a document. It
-names a program that its pool allows, and values that its command takes. The program is confined like the worker before
-it runs, can start nothing (`sandbox.become`), and has limits of its own. It ends when its worker says so, with its
-worker, and with this process. A worker has one program at a time.
+A worker sends a request for a program (resources/programs.py). Requests are not trusted, since they may come from a
+hostile document: they may only name a program that the pool allows, and values that its command accepts. The program is
+confined like the worker before it runs, can start nothing (`sandbox.become`), and has separate limits. It ends at its
+worker's request, with its worker, and with this process. A worker has one program at a time.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from resources.programs import COMMANDS, MOST_REQUEST, environment
 from resources.workers.sandbox import become, let_become, limit_memory
 
 MOST_CPU_SECONDS = 120
-"""Seconds of processor time for one program. Two seconds later the kernel kills it."""
+"""Most seconds of processor time for one program. The kernel kills it two seconds later."""
 _START_SECONDS = 30.0
 _CODE = frozenset({"libreoffice", "rapidocr"})
-"""Programs that are written in Python."""
+"""Programs written in Python."""
 
 
 @dataclass
 class _Client:
-    """A worker: the socket of its requests, its limits, and the program that runs for it now."""
+    """A worker: the socket of its requests, its limits, and its running program."""
 
     socket: socket.socket
     limits: Mapping[str, Any]
     received: bytes = b""
     program: int = 0
     alive: int = -1
-    """The reading end of a pipe that ends with the program."""
+    """The reading end of a pipe that closes when the program ends."""
 
 
 class Helpers:
@@ -50,19 +50,20 @@ class Helpers:
         self._clients: dict[int, _Client] = {}
 
     def add(self, worker: int, asking: socket.socket, limits: Mapping[str, Any]) -> None:
-        """Serve a new worker, at our end of its socket. `limits` has its folder, its memory and its programs."""
+        """Serve a new worker over this process's end of its socket. `limits` has its folder, its memory and its
+        programs."""
         asking.setblocking(False)
         self._clients[worker] = _Client(asking, limits)
 
     def end(self, worker: int) -> None:
-        """Kill the program of a worker that has ended, and forget both. Nothing of them is left afterwards."""
+        """Kill the program of an ended worker, and delete all data of both."""
         client = self._clients.pop(worker, None)
         if client is not None:
             self._finish(client)
             client.socket.close()
 
     def forget(self) -> None:
-        """Close, in a new process, all that belongs to workers beside it."""
+        """Close, in a new process, the descriptors of other workers."""
         for client in self._clients.values():
             client.socket.close()
             if client.alive >= 0:
@@ -70,7 +71,7 @@ class Helpers:
         self._clients.clear()
 
     def attend(self, control: socket.socket) -> None:
-        """Serve the workers until `control` has something to read."""
+        """Serve the workers until `control` has data to read."""
         while True:
             waiting = select.poll()
             waiting.register(control, select.POLLIN)
@@ -92,8 +93,7 @@ class Helpers:
     # ------------------------------------------------------------ a request
 
     def _read_requests(self, client: _Client) -> None:
-        """Read the requests that have come. Raise an error if the worker is gone, or sends what no worker of ours
-        would."""
+        """Read the pending requests. Raise an error if the worker is gone, or sends an invalid request."""
         data = client.socket.recv(MOST_REQUEST)
         client.received += data
         if not data or len(client.received) > MOST_REQUEST:
@@ -151,7 +151,7 @@ class Helpers:
         self._answer(client, {"status": self._finish(client)})
 
     def _finish(self, client: _Client) -> int:
-        """Kill the program of a client if it has not ended by itself, and return its exit status."""
+        """Kill the program of a client if it is still running, and return its exit status."""
         if not client.program:
             return 0
         with suppress(ProcessLookupError):
@@ -167,7 +167,7 @@ class Helpers:
 
 
 def _let_start(ours: socket.socket) -> None:
-    """Answer the one question whether a process may become its program. If this fails, so does the start there."""
+    """Answer the single question whether a process may become its program. If this fails, the start fails too."""
     ours.settimeout(_START_SECONDS)
     with suppress(OSError):
         _, descriptors, _, _ = socket.recv_fds(ours, 1, 1)

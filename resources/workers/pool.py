@@ -1,9 +1,9 @@
 """The worker processes of one caller: their start and end, their folder, their deadlines, and their messages.
 
-A process that ends, or exceeds a limit of time, is the caller's to replace: it drops the process and asks for as many
-as before. Messages may come from the author of the document that a process reads. One that does not have the expected
-form is a ValueError, and the process is not to be believed any more. Workers start on first use, and are kept until
-they are dropped. Files of a worker lie in a folder of its own, deleted with it or after it.
+If a process ends or exceeds a time limit, the caller must drop it and request as many as before. A hostile document may
+control the messages of its process. A message of unexpected form raises ValueError, and the process must not be trusted
+any more. Workers start on first use, and are kept until they are dropped. The files of a worker are in its own folder,
+which is deleted with the worker or after it.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from resources.workers.frames import MOST_JSON, Message, Received, Request
 from resources.workers.template import LOADING_SECONDS, MODULE, START_SECONDS, Template
 
 CALLED = "process that works on documents"
-"""The name of a worker in messages to users, who know of no others."""
+"""Name for workers in messages to users, who do not know the term."""
 W = TypeVar("W")
 
 # ---------------------------------------------------------------- work folder
 
 
 LEAST_FREE = 16 << 20
-"""Free bytes that a worker needs: the language model of py3langid is unpacked into them."""
+"""Least free bytes that a worker needs, since the language model of py3langid is unpacked there."""
 _PREFIX = "pincite-work-"
 _LOCK = ".lock"
 
 
 def no_room(*places: Path) -> PinciteError | None:
-    """Return an error if one of these folders is on a disk that is full or nearly full, else None."""
+    """Return an error if one of these folders is on a full or nearly full disk, or None."""
     for place in places:
         if shutil.disk_usage(place).free < LEAST_FREE:
             return PinciteError(
@@ -56,8 +56,9 @@ def no_room(*places: Path) -> PinciteError | None:
 class WorkFolder:
     """A new folder for copies of documents, within `parent` or the system's folder for temporary files.
 
-    Its owner holds a lock in it for as long as it lives, whatever kills it. Folders that nobody holds any more are
-    deleted when the next one is made."""
+    Its owner holds a lock in it until its process ends for any reason. Unlocked folders are deleted when the next one
+    is created.
+    """
 
     def __init__(self, parent: Path | None = None) -> None:
         if parent is not None:
@@ -79,8 +80,7 @@ class WorkFolder:
 
 
 def _sweep(within: Path) -> None:
-    """Delete the folders of processes that have ended. A folder without a lock file is new and still empty; it
-    stays."""
+    """Delete the folders of ended processes. A folder without a lock file is new and still empty, and is kept."""
     for folder in within.glob(f"{_PREFIX}*"):
         with suppress(OSError):
             if folder.lstat().st_uid != os.geteuid():
@@ -98,15 +98,16 @@ def _sweep(within: Path) -> None:
 
 MOST_LOADED = 8
 MOST_OVER = 30
-"""Times its seconds that a request may take with all its parts, each within a limit of its own."""
+"""Most time of a request with all its parts, as a multiple of its seconds; each part has its own limit."""
 _PIECE = 1 << 20
 
 
 class WorkerProcess(Generic[W]):
-    """One worker, forked from a template, with the work that its caller has given it. `folder` holds the files of that
-    work. With `load` the process has all that is slow to load from the beginning.
+    """One worker, forked from a template, with the caller's work.
 
-    Only `drop` of its pool waits for the process."""
+    `folder` has the files of that work. With `load`, the process loads all models at its start. Only `drop` of its pool
+    waits for the process.
+    """
 
     def __init__(self, template: Template, limits: Mapping[str, Any], folder: Path, load: bool) -> None:
         folder.mkdir(mode=0o700, parents=True)
@@ -117,7 +118,7 @@ class WorkerProcess(Generic[W]):
         self.ready = False
         self.work: W | None = None
         self.done = 0
-        """The number of things done, as its caller counts them."""
+        """Number of finished things, counted by the caller."""
         self.deadline = time.monotonic() + (LOADING_SECONDS if load else START_SECONDS)
         self.last_deadline = 0.0
         self._received = Received(MOST_JSON)
@@ -139,7 +140,7 @@ class WorkerProcess(Generic[W]):
         return len(self._unsent) > 0
 
     def flush(self) -> None:
-        """Send what the process takes now. Its death is noticed when its output is read."""
+        """Send as much as the process accepts now. Its end is noticed when its output is read."""
         with suppress(BlockingIOError):
             try:
                 while self._unsent:
@@ -148,7 +149,7 @@ class WorkerProcess(Generic[W]):
                 self._unsent = memoryview(b"")
 
     def give(self, work: W, request: Request, seconds: float) -> None:
-        """Send a request. It may take `seconds`, and MOST_OVER times as long with all its parts."""
+        """Send a request. It may take `seconds`, and with all its parts MOST_OVER times as long."""
         self.work = work
         self.deadline = time.monotonic() + seconds
         self.last_deadline = time.monotonic() + MOST_OVER * seconds
@@ -159,8 +160,8 @@ class WorkerProcess(Generic[W]):
     # ------------------------------------------------------------ receiving
 
     def messages(self) -> Iterator[Message]:
-        """Yield the messages about its work that are complete. Raise EOFError if the process died, ValueError for a
-        malformed or unexpected message, and OverflowError for one that is too long."""
+        """Yield the complete messages about its work. Raise EOFError if the process ended, ValueError for a malformed
+        or unexpected message, and OverflowError for one that is too long."""
         data = os.read(self.output, _PIECE)
         if not data:
             raise EOFError
@@ -180,13 +181,13 @@ class WorkerProcess(Generic[W]):
                 yield message
 
     def heard(self) -> bool:
-        """Say whether it has sent something, or has ended."""
+        """Say whether the process has sent data, or has ended."""
         waiting = select.poll()
         waiting.register(self.output, select.POLLIN)
         return bool(waiting.poll(0))
 
     def free(self) -> None:
-        """End its work, and delete everything in its folder."""
+        """End the current work, and delete everything in the folder."""
         self.work = None
         with suppress(OSError):
             for entry in list(self.folder.iterdir()):
@@ -208,7 +209,7 @@ class WorkerProcess(Generic[W]):
 
 
 def unexpected_message(message: Message) -> ValueError:
-    """Return the error of a message that no worker of ours would send at this point."""
+    """Return the error for a message that a worker must not send at this point."""
     return ValueError(f"a message of kind {str(message.value.get('kind'))[:20]!r}")
 
 
@@ -216,7 +217,7 @@ def unexpected_message(message: Message) -> ValueError:
 
 
 MOST_LOSSES = 3
-"""Times that the template process may end before one of its workers has finished anything."""
+"""Most times that the template process may end before any of its workers has finished a piece of work."""
 
 
 def _death(status: int) -> str:
@@ -229,11 +230,12 @@ def _death(status: int) -> str:
 
 
 class WorkerPool(Generic[W]):
-    """Worker processes that run one function (`template.FUNCTIONS`). They have no more than `limits` returns, which are
-    asked for at the start of each.
+    """Worker processes that run one function (`template.FUNCTIONS`). `limits` returns their limits, and is called at
+    the start of each.
 
-    `folder` holds the workers' files; the default is in the system's folder for temporary files. If `load` is set, new
-    processes load everything that is slow to load before they take any work."""
+    `folder` is for the workers' files; the default is in the system's folder for temporary files. If `load` is set, new
+    processes load all models before they take any work.
+    """
 
     def __init__(self, function: str, limits: Callable[[], Mapping[str, Any]], folder: Path | None = None) -> None:
         self._function, self._limits, self._wanted_folder = function, limits, folder
@@ -249,7 +251,7 @@ class WorkerPool(Generic[W]):
         return [process for process in self.processes if process.work is not None]
 
     def close(self) -> None:
-        """End all processes; busy ones are killed. New ones are started when they are asked for again."""
+        """End all processes; busy ones are killed. New ones are started on request."""
         if self._template is not None and not all(process.ready for process in self.processes):
             # It may hang while it loads: asking it for the status of a worker would wait as long once more.
             self._template.process.kill()
@@ -265,7 +267,7 @@ class WorkerPool(Generic[W]):
     # ------------------------------------------------------------ processes
 
     def keep(self, number: int) -> None:
-        """Have at least this number of processes, without those that ended while they had nothing to do."""
+        """Have at least this number of processes, not counting idle ones that ended."""
         for process in [each for each in self.processes if each.ready and each.work is None and each.heard()]:
             self.drop(process, kill=True)
         while len(self.processes) < number:
@@ -293,8 +295,8 @@ class WorkerPool(Generic[W]):
         self._watch_input(process)
 
     def _forget_template(self) -> None:
-        """Forget the template process, which somebody has ended with all its workers: no document's fault. Raise
-        PinciteError if it happens too often."""
+        """Discard the template process after another program ended it with all its workers, which is not a document's
+        fault. Raise PinciteError if it happens too often."""
         assert self._template is not None
         self._template.close()
         self._template = None
@@ -308,12 +310,12 @@ class WorkerPool(Generic[W]):
     # ------------------------------------------------------------ work
 
     def give(self, process: WorkerProcess[W], work: W, request: Request, seconds: float) -> None:
-        """Give a process its work, and send the request of it, which may take `seconds`."""
+        """Assign work to a process, and send its request, which may take `seconds`."""
         process.give(work, request, seconds)
         self._watch_input(process)
 
     def _watch_input(self, process: WorkerProcess[W]) -> None:
-        """Watch a process's input while something is unsent, so that one that does not read holds up no other."""
+        """Watch a process's input while data is unsent, so that a process that does not read does not delay others."""
         watched = process.input in self._selector.get_map()
         if process.unsent and not watched:
             self._selector.register(process.input, selectors.EVENT_WRITE, process)
@@ -321,10 +323,11 @@ class WorkerPool(Generic[W]):
             self._selector.unregister(process.input)
 
     def wait(self) -> Iterator[tuple[WorkerProcess[W], bool]]:
-        """Wait until something happens. Yield the processes that have sent something or ended, each with True, and then
-        those that are past their deadline, with False.
+        """Wait for an event.
 
-        Raise PinciteError if one has not started in time."""
+        Yield the processes that have sent data or ended, each with True, and then those past their deadline, with
+        False. Raise PinciteError if one has not started in time.
+        """
         busy = [process for process in self.processes if process.work is not None or not process.ready]
         if not busy:
             return
@@ -347,16 +350,17 @@ class WorkerPool(Generic[W]):
             yield process, False
 
     def finish(self, process: WorkerProcess[W], things: int) -> None:
-        """End the work of a process, which has done this number of things."""
+        """End the work of a process, which has finished this number of things."""
         process.done += things
         process.free()
         self._losses = 0
 
     def drop_ended(self, process: WorkerProcess[W]) -> str | None:
-        """Drop a process that has ended. Return how it died, or None if the template was ended with it, for which its
-        work is not to blame.
+        """Drop an ended process. Return the way in which it ended, or None if the template ended too, which is not the
+        fault of its work.
 
-        Raise PinciteError if it ended while starting."""
+        Raise PinciteError if it ended while starting.
+        """
         status = self.drop(process)
         if process.template.served and not process.template.alive:
             return None

@@ -1,14 +1,15 @@
-"""The confinement of a process that reads documents: its own code, the files it was given, no network, no programs.
+"""The confinement of a process that reads documents: it may only use its own code and its given files, without a
+network or other programs.
 
 The process itself calls `confine`, before it touches a document and before it starts a thread, since Landlock and
-capabilities belong to the thread. A process that is about to become a helper program calls `become`. Every layer is
-used if the kernel has it; `holds` says which layers there are. Nothing of it can be taken back.
+capabilities belong to threads. A process that will become a helper program calls `become`. Every layer that the kernel
+supports is used; `holds` returns the supported layers. The confinement cannot be undone.
 
-Landlock, by its three system calls, limits what the process may open, run, dial and signal. The libraries on PyPI that
-do this are each a few months old and by one person. A seccomp filter allows listed system calls only. Others fail with
-EPERM, or with ENOSYS if they are newer than the list, so that libraries use an older call. Nothing on the list makes a
-process, runs a program, makes a socket that can be dialled from, or names another process or its owner. A call that
-could do so by its arguments is allowed for some values of them only. The filter holds for all threads.
+Landlock, by its three system calls, limits the files, programs, connections and signals of the process. The libraries
+on PyPI for this are each a few months old and by one person. A seccomp filter allows listed system calls only. Others
+fail with EPERM, or with ENOSYS if they are newer than the list, so that libraries use an older call. No call on the
+list creates a process, runs a program, creates a socket that can connect, or refers to another process or its owner. A
+call that could do so with some arguments is allowed only with others. The filter applies to all threads.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ READ = READ_FILE | READ_DIR
 WRITE = READ | WRITE_FILE | TRUNCATE | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_FILE | REFER
 _OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | USE_DEVICE
 _TCP = 0b11
-"""The rights to bind and to connect."""
+"""The permissions to bind and to connect."""
 _SCOPES = 0b11
 """The scopes of abstract sockets and of signals: they refuse those of processes outside the confinement."""
 
@@ -67,14 +68,16 @@ def version() -> int:
 
 
 def files_known(version: int) -> int:
-    """Return all rights to files that this version can refuse."""
+    """Return all permissions on files that this version can refuse."""
     return (1 << 13) - 1 | (version >= 2) * REFER | (version >= 3) * TRUNCATE | (version >= 5) * USE_DEVICE
 
 
 def restrict(allowed: Mapping[int, Iterable[str]]) -> int:
-    """Allow the calling thread only these files and folders, by right. Refuse TCP, and signals to processes outside.
+    """Allow the calling thread only these files and folders, by permission.
 
-    Paths that do not exist are left out. Return the version that holds, or 0 if nothing holds. Needs no_new_privs."""
+    Refuse TCP, and signals to processes outside. Missing paths are ignored. Return the version in effect, or 0 if the
+    kernel lacks Landlock. Needs no_new_privs.
+    """
     known = version()
     if not known:
         return 0
@@ -117,7 +120,7 @@ def _call(number: int, *arguments: object) -> int:
 
 
 READ_ANY_FILE = 1 << 2
-"""The capability CAP_DAC_READ_SEARCH, as a bit: a user who indexes as root indexes files of other users."""
+"""The capability CAP_DAC_READ_SEARCH, as a bit: it lets root index files of other users."""
 
 _ALLOWED = """
 read 0 63, write 1 64, close 3 57, fstat 5 80, lseek 8 62, mmap 9 222, mprotect 10 226, munmap 11 215, brk 12 214,
@@ -147,15 +150,15 @@ exit_group 231 94, sendto 44 206, recvfrom 45 207, shutdown 48 210
 """Names of calls, with their numbers on x86_64 and aarch64. Frequent calls come first, since the filter tests them in
 order."""
 _ON_CLOCKS = "clock_gettime 228 113, clock_nanosleep 230 115, clock_getres 229 114, timer_create 222 107"
-"""Calls on a clock, which may be the processor time of another process, named by its id."""
+"""Calls on a clock, which may be another process's processor time, selected by its id."""
 _CLOCKS, _OWN_CLOCKS = 16, 0xFFFFFFF8
 """The first clock number after the system's clocks, and the first one of the clocks of the calling process."""
 _NEWEST = 469
-"""The newest call that was known when the list was made. Later ones fail with ENOSYS."""
+"""The newest call that was known when the list was made. Newer ones fail with ENOSYS."""
 
 
 class _Machine(NamedTuple):
-    """A machine by the kernel's number for it, and the numbers of system calls there."""
+    """A machine architecture, by the kernel's number, and the numbers of system calls there."""
 
     name: int
     seccomp: int
@@ -188,10 +191,11 @@ _COMMANDS = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1024 + 6, 1024 + 7, 1024 + 8, 1
 """Allowed fcntl commands: duplicate, flags, locks, sizes of pipes, reading seals. The command that names a process to
 signal is not among them."""
 _CONTROLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
-"""Allowed ioctl requests: is a file a terminal, its size, the bytes that wait to be read, flags of a descriptor."""
+"""Allowed ioctl requests: terminal test, window size, number of readable bytes, flags of a descriptor."""
 
 _UNIX, _STREAMS = 1, tuple(1 | flags for flags in (0, 0x800, 0x80000, 0x80800))
-"""Pairs of connected stream sockets, by which threads wake each other. A datagram socket could send to any address."""
+"""Pairs of connected stream sockets, with which threads wake each other. A datagram socket could send to any
+address."""
 
 _SET_FILTER, _ACTION_AVAILABLE = 1, 2
 _ALL_THREADS, _LISTENER = 1, 8
@@ -210,7 +214,7 @@ def _machine() -> _Machine | None:
 
 
 def give_up_privileges() -> bool:
-    """Set no_new_privs: no program that this process starts has more rights than it has. Also disable core dumps."""
+    """Set no_new_privs, so that no program started by this process gets more permissions. Also disable core dumps."""
     if sys.platform != "linux":
         return False
     libc().prctl(_DUMPABLE, 0, 0, 0, 0)
@@ -218,7 +222,7 @@ def give_up_privileges() -> bool:
 
 
 def drop_capabilities() -> bool:
-    """Drop all capabilities, except reading any file for root. After `give_up_privileges` they cannot come back."""
+    """Drop all capabilities, except reading any file for root. After `give_up_privileges` they cannot be regained."""
     machine = _machine()
     if machine is None:
         return False
@@ -233,7 +237,7 @@ def drop_capabilities() -> bool:
 
 
 def filter_calls() -> bool:
-    """Refuse every call that is not listed, in all threads of this process. Return whether the filter holds."""
+    """Refuse every unlisted call in all threads of this process. Return whether the filter is in effect."""
     machine = _machine()
     return machine is not None and _install(machine, None, _ALL_THREADS) == 0
 
@@ -242,11 +246,12 @@ def filter_calls() -> bool:
 
 
 def filter_calls_of_program() -> int | None:
-    """Install the filter of `filter_calls` in a process that is about to become a program; the kernel asks the starter
-    about that one start.
+    """Install the filter of `filter_calls` in a process that will become a program; the kernel asks the starter about
+    this one start.
 
-    Return the descriptor at which the starter answers once (`let_become`); after that no program can be started. Return
-    None if the kernel cannot ask: then the program may start others. The process must have one thread."""
+    Return the descriptor on which the starter answers once (`let_become`); afterwards no program can be started. Return
+    None if the kernel cannot ask: then the program may start others. The process must have one thread.
+    """
     machine = _machine()
     if machine is None:
         return None
@@ -259,7 +264,7 @@ def filter_calls_of_program() -> int | None:
 
 
 def can_ask() -> bool:
-    """Return whether the kernel lets a process ask another about a system call, and takes "go on" as the answer."""
+    """Say whether the kernel lets a process ask another one about a system call, and accepts the answer "continue"."""
     machine = _machine()
     if machine is None:
         return False
@@ -276,9 +281,8 @@ def hand_over(listener: int | None, starter: socket.socket) -> None:
 
 
 def let_become(listener: int, seconds: float) -> None:
-    """Let the process at the other end become its program. Raise OSError if it does not ask within `seconds`.
-
-    Close the descriptor afterwards: then every further question fails."""
+    """Let the process at the other end become its program. Raise OSError if it does not ask within `seconds`. The
+    caller must then close the descriptor, so that every further question fails."""
     import fcntl
 
     waiting = select.poll()
@@ -295,7 +299,7 @@ def let_become(listener: int, seconds: float) -> None:
 
 
 def _install(machine: _Machine, become: int | None, flags: int) -> int:
-    """Install the filter. Return 0 or a descriptor, or -1 if it failed."""
+    """Install the filter. Return a descriptor or 0, or -1 if it failed."""
     steps = list(_steps(machine, become))
     code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
     program = ctypes.create_string_buffer(struct.pack("@HP", len(steps), ctypes.addressof(code)))
@@ -352,8 +356,8 @@ def _answer(action: int) -> _Step:
 
 
 def _only(number: int, argument: int, values: Sequence[int]) -> Iterator[_Step]:
-    """Allow a call only with these values of an argument. Its lower half is compared, which is all that the kernel
-    uses."""
+    """Allow a call only with these values of an argument. Only the lower half is compared, since the kernel uses only
+    that."""
     yield from ((_EQUAL, 0, 2 + 2 * len(values), number), (_LOAD, 0, 0, argument))
     for value in values:
         yield from ((_EQUAL, 0, 1, value), _answer(_ALLOW))
@@ -371,18 +375,18 @@ _SYSTEM = (
     *("/sys/devices/system/cpu", "/sys/devices/system/node", "/sys/kernel/mm/transparent_hugepage"),
     *("/dev/urandom", "/dev/random", "/dev/zero"),
 )
-"""Paths that libraries read. Nothing else in /etc and /proc is allowed: passwords, keys and other processes are
-there."""
+"""Paths that libraries read. Everything else in /etc and /proc is refused, since passwords, keys and other processes
+are there."""
 _PACKAGES = ("pincite", "assets", "resources", "pipelines", "sql", "prompts")
 OPEN_FILES = 1024
 FILE_BYTES = 1 << 30
 MEGABYTE = 1 << 20
 GUESSED_BYTES = 1 << 30
-"""Bytes of address space that a process is taken to use already if the system does not say."""
+"""Bytes of address space that a process is assumed to use if the system does not say."""
 _PROBE_SECONDS = 30.0
 MOST_TASKS = 4096
-"""Processes and threads that may start, in addition to those of the whole machine, before a worker is refused another
-one. The kernel counts the tasks of a user, and none for root."""
+"""Most new processes and threads, in addition to all existing ones, until a worker is refused another one. The kernel
+counts the tasks of a user, but not those of root."""
 LAYERS = {
     "no_new_privileges": "no program gains rights",
     "capabilities": "rights of root are given up",
@@ -395,9 +399,11 @@ LAYERS = {
 
 
 def confine(reads: Sequence[Path], writes: Sequence[Path] = ()) -> dict[str, bool]:
-    """Confine this process to its code, `reads` and `writes` (folders, or files that exist). Return which layers hold.
+    """Confine this process to its code, `reads` and `writes` (folders, or files that exist). Return the layers in
+    effect.
 
-    The first folder of `writes` becomes its temporary one. It can start no process and run no program."""
+    The first folder of `writes` becomes its temporary folder. It cannot start a process or run a program.
+    """
     if writes:
         tempfile.tempdir = os.environ["TMPDIR"] = str(writes[0])
     limits = _limit()
@@ -426,11 +432,12 @@ def become(
     starter: socket.socket,
     code: bool,
 ) -> NoReturn:
-    """Become a program that reads `reads` and a worker's folder `writes`, and works in a folder within.
+    """Become a program that may read `reads` and a worker's folder `writes`, and works in an inner folder.
 
-    The program is confined like a worker, and starts nothing. This one start is asked of the other end of `starter`,
-    which takes the descriptor of `filter_calls_of_program` and answers once. With `code` it reads pincite's code and
-    the interpreter's. Raise OSError if it cannot be started."""
+    The program is confined like a worker, and cannot start others. The process at the other end of `starter` must allow
+    this one start: it gets the descriptor of `filter_calls_of_program` and answers once. With `code` the program may
+    read pincite's code and the interpreter's. Raise OSError if it cannot be started.
+    """
     _limit()
     for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and the program would inherit it
         signal.signal(ignored, signal.SIG_DFL)
@@ -464,8 +471,8 @@ def _allowed_calls(reads: Sequence[str], writes: Sequence[Path], programs: Seque
 
 
 def _code() -> list[str]:
-    """Return the paths of the interpreter and of all that it may import. If pincite runs from its sources, only its
-    packages are included, not their neighbours."""
+    """Return the paths of the interpreter and of everything that it may import. If pincite runs from its sources, only
+    its packages are included."""
     installed = {sysconfig.get_path(name) for name in ("purelib", "platlib")}
     others = [entry for entry in module_path() if entry != ROOT or entry in installed]
     return [sys.prefix, sys.base_prefix, *others, *(os.path.join(ROOT, name) for name in _PACKAGES)]
@@ -503,7 +510,7 @@ def _lower(kind: int, most: int) -> None:
 
 
 def limit_memory(megabytes: int) -> None:
-    """Let the address space grow by `megabytes` from its size now; 0 means no limit."""
+    """Allow the address space to grow by `megabytes` from its current size; 0 means no limit."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
     except OSError:
@@ -514,7 +521,7 @@ def limit_memory(megabytes: int) -> None:
 
 
 def holds() -> dict[str, bool]:
-    """Return which layers hold on this machine, tried in a separate process."""
+    """Return the layers in effect on this machine, tested in a separate process."""
     try:
         done = subprocess.run(
             child_command("resources.workers.sandbox"),
@@ -530,7 +537,7 @@ def holds() -> dict[str, bool]:
 
 
 def _starts_once() -> bool:
-    """Return whether a process can start one program and no other after it, tried in a fork."""
+    """Say whether a process can start one program and no other after it, tested in a fork."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -541,7 +548,7 @@ def _starts_once() -> bool:
 
 
 def layers_text(held: dict[str, bool]) -> str:
-    """Return the layers in words. Missing layers are named by what they would ensure."""
+    """Return the layers in words. Missing layers are described by their protection."""
     missing = [words for layer, words in LAYERS.items() if not held.get(layer)]
     if not missing:
         return "documents are read by processes without network and other files"

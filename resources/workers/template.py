@@ -1,13 +1,14 @@
-"""The template process and the workers that are forked from it: how a confined process starts and runs its function.
+"""The template process and the workers that are forked from it: the start of a confined process, and the running of its
+function.
 
-The template reads no document. It imports once what all workers need, and loads the models when asked, so that a worker
-starts in milliseconds and shares that memory with the others. Confinement holds for the calling thread and for the
-threads that it starts; a fork has one thread, whatever pyarrow has started in the template. The template also starts
-the workers' helper programs (resources/workers/helpers.py).
+The template never reads a document. It imports the modules of all workers once, and loads the models on request, so
+that a worker starts in milliseconds and shares this memory with the others. Confinement applies to the calling thread
+and to the threads that it starts; a fork has only one thread, even if pyarrow has started others in the template. The
+template also starts the workers' helper programs (resources/workers/helpers.py).
 
-Requests come on a worker's standard input. Replies go out where standard output was; everything that libraries print
-goes to standard error. The process is confined before it takes any request. End of input ends it at once, even in the
-middle of a document, so a worker never outlives its parent.
+Requests come on a worker's standard input. Replies are written to the original standard output; everything that
+libraries print goes to standard error. The process is confined before it takes any request. End of input ends it at
+once, even in the middle of a document, so a worker never outlives its parent.
 """
 
 from __future__ import annotations
@@ -40,25 +41,25 @@ from resources.workers.sandbox import confine, limit_memory
 
 
 FUNCTIONS = frozenset({"resources.documents.tasks:DocumentTasks"})
-"""The functions that workers may run, as module and name. No other name is imported."""
+"""The functions that workers may run, by module and name. No other name is imported."""
 
 Values = Mapping[str, Any]
 
 
 class Function(Protocol):
-    """The work of a worker on each request. It is made once, in the template, and every fork has a copy."""
+    """The work of a worker on each request. The object is created once, in the template, and every fork has a copy."""
 
     def load(self) -> None:
-        """Load all that is slow to load, before any request comes."""
+        """Load all models before any request arrives."""
 
     def warm(self) -> None:
-        """Load, in a thread of a new worker, what nearly every request needs."""
+        """Load, in a thread of a new worker, the modules that nearly every request needs."""
 
     def __call__(self, request: Message, worker: Worker) -> tuple[Values, Values]:
-        """Do what a request asks for. Return the values and the blobs of the reply."""
+        """Process a request. Return the values and the blobs of the reply."""
 
     def failure(self, request: Message, error: Exception, worker: Worker) -> dict[str, Any]:
-        """Return the values of the reply to a request that ended with an error."""
+        """Return the values of the reply to a failed request."""
 
 
 def _make_function(name: str) -> Function:
@@ -80,7 +81,7 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.0005, 0.05
 
 
 class Template:
-    """The template process as its pool holds it. Its workers run `function`. It ends with `close`, or with this
+    """The template process, from the view of its pool. Its workers run `function`. It ends with `close`, or with this
     process."""
 
     def __init__(self, function: str, folder: Path) -> None:
@@ -98,7 +99,7 @@ class Template:
         self._answers: dict[int, Any] = {}
         self._lost = False
         self.served = False
-        """True once one of its workers has started."""
+        """True after one of its workers has started."""
         own.settimeout(LOADING_SECONDS)
 
     @property
@@ -106,7 +107,7 @@ class Template:
         return not self._lost and self.process.poll() is None
 
     def fork(self, limits: Mapping[str, Any]) -> Forked:
-        """Fork a worker with these limits. It has started when it says so, and has failed if its output ends before."""
+        """Fork a worker with these limits. The worker reports its start; if its output ends before, it has failed."""
         taken, given = os.pipe(), os.pipe()
         number = self._send(limits, [taken[0], given[1]])
         for descriptor in (taken[0], given[1]):
@@ -125,7 +126,8 @@ class Template:
         return number
 
     def answer(self, number: int) -> Any:
-        """Return the answer to a request. If the template is gone, so are its workers: return SIGKILL's status."""
+        """Return the answer to a request. If the template has ended, so have its workers; then return SIGKILL's
+        status."""
         while number not in self._answers:
             try:
                 (length,) = _LENGTH.unpack(self._control.recv(_LENGTH.size, socket.MSG_WAITALL))
@@ -147,7 +149,7 @@ class Template:
 
 
 class Forked:
-    """A worker, with the methods of subprocess.Popen that are used here. `input` and `output` are descriptors."""
+    """A worker, with the needed methods of subprocess.Popen. `input` and `output` are descriptors."""
 
     def __init__(self, template: Template, number: int, taken: int, given: int) -> None:
         self._template, self._number = template, number
@@ -157,7 +159,7 @@ class Forked:
 
     @property
     def pid(self) -> int:
-        """The worker's process id, not positive if it was never forked. Waits for the fork."""
+        """The worker's process id, which is not positive if it was never forked. Waits for the fork."""
         if self._pid is None:
             self._pid = int(self._template.answer(self._number))
         return self._pid
@@ -199,7 +201,7 @@ _CONTROL = 0
 
 
 def _pack(value: Any) -> bytes:
-    """Return a message, of either end: its length, and JSON. Descriptors are sent with the length."""
+    """Return a packed message in either direction: its length, and JSON. Descriptors are sent with the length."""
     data = json.dumps(value).encode()
     return _LENGTH.pack(len(data)) + data
 
@@ -249,8 +251,8 @@ def main() -> None:
 
 
 def _status(pid: int) -> int | None:
-    """Return a worker's exit status, or minus the signal that killed it; None while it runs. After it has ended this
-    can be asked once."""
+    """Return a worker's exit status, or minus the signal that killed it, or None while it runs. After its end, the
+    status can be read only once."""
     try:
         ended, status = os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
@@ -288,7 +290,7 @@ _REQUESTS_BETWEEN_COLLECTIONS = 16
 
 
 class Worker:
-    """A worker as its function sees it. It writes its replies to `out`."""
+    """A worker, from the view of its function. It writes its replies to `out`."""
 
     def __init__(self, out: BinaryIO, memory_mb: int, function: Function) -> None:
         self._out, self.memory_mb, self._function = out, memory_mb, function
@@ -299,8 +301,8 @@ class Worker:
 
     @contextmanager
     def loading(self) -> Iterator[None]:
-        """Lift the memory limit and announce it while a model loads: neither its time nor its memory is the
-        document's."""
+        """Remove the memory limit, and announce this, while a model loads, since the document is not charged for its
+        time and memory."""
         self.say("loading")
         limit_memory(0)
         yield

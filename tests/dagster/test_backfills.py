@@ -119,7 +119,7 @@ def test_a_daemon_is_told_by_a_new_sign_whatever_its_clock(
     require_daemon(instance, print)
     beat(instance, 1000.0)
     lines: list[str] = []
-    with pytest.raises(IndexStateError, match="is not there"):
+    with pytest.raises(IndexStateError, match="is not running"):
         require_daemon(instance, lines.append, wait=0.0)
     monkeypatch.setattr("pincite.distributed.time.sleep", lambda seconds: beat(instance, 1030.0))
     require_daemon(instance, lines.append)
@@ -360,7 +360,7 @@ def test_what_a_backfill_came_to_is_an_error_of_its_own_or_of_its_runs(instance:
     problems = {"text_coverage": [("found", "half of it")]}
     code, message = came(failed, problems=problems)
     assert code == "check_failed"
-    assert message.startswith("the check text_coverage failed, nothing was published: found: half of it")
+    assert message.startswith("the check text_coverage failed, so nothing was published: found: half of it")
 
     failing(lookup, instance, {"dagster/backfill": "b"})
     assert came(failed)[0] == "run_failed"
@@ -428,7 +428,7 @@ def test_lines_tell_of_runs_as_they_begin_end_and_are_tried_again(instance: dg.D
     assert looked() == []
     now[0] = STILL_SECONDS
     (still,) = looked()
-    assert still.startswith("nothing goes on for 1 min: Dagster's daemon makes no runs")
+    assert still.startswith("no run has changed for 1 min: Dagster's daemon makes no runs")
     assert looked() == [], "once"
     first = launched(dg.DagsterRunStatus.NOT_STARTED)
     assert looked() == []

@@ -172,7 +172,7 @@ def test_a_bound_leaves_out_the_same_at_every_door_and_says_so(
         asked = (await called(client, "ask", question="What is about ropes?", filter=[bound])).structured_content
         assert asked["without_value"] == without
         assert (await called(client, "search", query="ropes")).structured_content["without_value"] == {}
-        assert "no number and no date" in await refused(client, "search", query="ropes", filter=["price<cheap"])
+        assert "neither a number nor a date" in await refused(client, "search", query="ropes", filter=["price<cheap"])
 
     served.agent(who, call)
     headers = {"Authorization": f"Bearer {served.tokens[who]}"}
@@ -251,8 +251,8 @@ def test_text_that_is_ahead_of_what_is_served_is_not_handed_out(served: Served) 
     statement = "UPDATE g0001.documents SET row_hash = %s WHERE doc_id = %s"
 
     async def call(client: Client) -> None:
-        assert "search gives the passages that are served" in await refused(client, "fetch", id=document)
-        with pytest.raises(MCPError, match="being indexed anew"):
+        assert "use search, which finds the served passages" in await refused(client, "fetch", id=document)
+        with pytest.raises(MCPError, match="being indexed again"):
             await client.read_resource(f"pincite://documents/{document}")
         found = (await called(client, "search", query="lighthouse lamp trimmed")).structured_content["results"]
         assert found[0]["text"] == LIGHTHOUSE

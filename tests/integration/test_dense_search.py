@@ -158,8 +158,8 @@ def _index_scans(index: PostgresSearchIndex, generation: GenerationRow) -> int:
     ("vector", "message", "code"),
     [
         ([1.0] * 3, "3 dimensions, generation .*; query with the embedder it was made with", "wrong_dimension"),
-        ([0.0] * DIMENSION, "zero or not finite; mend the model", "bad_vector"),
-        ([math.nan] * DIMENSION, "zero or not finite; mend the model", "bad_vector"),
+        ([0.0] * DIMENSION, "zero or not finite; check the model", "bad_vector"),
+        ([math.nan] * DIMENSION, "zero or not finite; check the model", "bad_vector"),
     ],
 )
 def test_a_vector_that_cannot_be_compared_is_refused(

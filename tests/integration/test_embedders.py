@@ -153,7 +153,7 @@ def test_a_model_that_could_run_code_is_refused_and_runs_none(tmp_path: Path, ma
 def test_a_name_on_a_hub_needs_a_revision(tmp_path: Path) -> None:
     missing = str(tmp_path / "no-such-model")
     with pytest.raises(
-        SettingsError, match=r"is no folder beside the settings file; .* set embedder\.revision"
+        SettingsError, match=r"is not a folder beside the settings file; .* set embedder\.revision"
     ) as caught:
         embedder(model=missing).passages(["text"])
     assert missing in str(caught.value)

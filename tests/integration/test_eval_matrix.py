@@ -301,7 +301,7 @@ def test_an_interrupted_matrix_goes_on_where_it_was(
     assert run.returncode == (1 if end is signal.SIGINT else -signal.SIGKILL), err
     if end is signal.SIGINT:
         assert json.loads(out)["error"]["code"] == "interrupted"
-        assert "goes on after the runs that are finished" in err
+        assert "the same command continues after the finished runs" in err
     assert len(list(runs.iterdir())) == 3
     result = fresh.evaluate().json
     assert result["resumed"] == 3
@@ -370,7 +370,7 @@ def test_two_matrices_at_once_in_one_place_are_refused(done: Done) -> None:
     [
         (lambda made: ["--strategy", "dense", "--matrix", made.matrix()], "set query.strategy"),
         (lambda made: ["--matrix", made.project.folder / "none.yaml"], "none.yaml cannot be read"),
-        (lambda made: ["--experiments", made.experiments], "name one with --matrix"),
+        (lambda made: ["--experiments", made.experiments], "name its file with --matrix"),
         (lambda made: ["--matrix", made.matrix(settings={"chunking.target_tokens": 1})], "run 'base': setting"),
     ],
 )

@@ -190,7 +190,7 @@ def test_imported_questions_are_written_once_and_asked(plain: Project, tmp_path:
     assert (done.code, len(done.json["questions"])) == (0, 1), done.err
     assert ran(plain, file)["runs"][0]["metrics"]["recall@5"] == 1.0
     again = plain.run("eval", "--import", "csv", table, "--output", file)
-    assert again.code == 2 and "the file is there already" in again.err
+    assert again.code == 2 and "the file already exists" in again.err
     for wrong, told in ((("--import", "csv"), "--import csv reads a file; name it"),
                         ((table, "--import", "csv", "--suggest", "3"), "give one of them")):  # fmt: skip
         refused = plain.run("eval", *wrong)

@@ -260,12 +260,12 @@ def test_without_an_index_nothing_is_made(tmp_path: Path) -> None:
     ("arguments", "code", "message"),
     [
         (["--generation", "9"], 1, "generation 9 does not exist"),
-        (["--sweep", "--thresholds", "0.9;0.8"], 2, "write cosines by commas"),
-        (["--sweep", "--thresholds", "0.9,90"], 2, "a threshold is a cosine over 0 and up to 1, not 90.0"),
+        (["--sweep", "--thresholds", "0.9;0.8"], 2, "write cosines separated by commas"),
+        (["--sweep", "--thresholds", "0.9,90"], 2, "a threshold must be a cosine over 0 and up to 1, not 90.0"),
         (["--sweep", "--golden", "none.jsonl"], 2, "golden questions none.jsonl cannot be read"),
         (["--sweep", "--plot", "no/such/folder.svg"], 2, "--plot no/such/folder.svg cannot be written"),
-        (["--golden", "none.jsonl"], 2, "--golden goes with --sweep"),
-        (["--with-options"], 2, "--with-options goes with --sweep"),
+        (["--golden", "none.jsonl"], 2, "--golden has an effect only with --sweep"),
+        (["--with-options"], 2, "--with-options has an effect only with --sweep"),
     ],
 )
 def test_errors_say_what_is_wrong(indexed: Project, arguments: list[str], code: int, message: str) -> None:

@@ -335,13 +335,13 @@ def test_a_server_that_ails_while_it_is_read_fails_single_mails(
                 patched.setattr(mail_client, "SILENCE", 0.3 if said == HANG else 60.0)
                 source.prepare([one, two])
                 for entry in (one, two):
-                    with pytest.raises(DocumentError, match="the server does not give it") as caught:
+                    with pytest.raises(DocumentError, match="the server does not send the mail") as caught:
                         list(source.read(entry))
                     assert caught.value.code == "unreadable"
         server.faults = {r"<1048576\.": DROP}
         source.prepare([one, two])
         assert b"Subject: One" in b"".join(source.read(one))
-        with pytest.raises(DocumentError, match="the server does not give it"):
+        with pytest.raises(DocumentError, match="the server does not send the mail"):
             list(source.read(two))
         server.faults.clear()
         assert len(b"".join(source.read(two))) == two.size

@@ -201,7 +201,7 @@ def test_code_of_a_model_is_not_run(model: Path, tmp_path: Path, where: str) -> 
 
 
 def test_models_that_are_no_rerankers_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="has 3 labels; a reranker has 1, or 2"):
+    with pytest.raises(ModelError, match="has 3 labels; name a reranker, which has 1, or 2"):
         scores(classifier(tmp_path / "three", labels=3))
     with pytest.raises(ModelError, match="its tokenizer lacks 'yes' or 'no'"):
         scores(causal(tmp_path / "mute", words=("ja", "nein")))

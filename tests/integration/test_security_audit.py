@@ -144,7 +144,7 @@ def test_nothing_is_read_where_rows_lie_open(module_database: Database, generati
         for _ in range(2):
             with (
                 module_database.connect() as connection,
-                pytest.raises(IndexStateError, match="row-level security does not hold in generation") as raised,
+                pytest.raises(IndexStateError, match="row-level security is damaged in generation") as raised,
                 search_index(connection, generation.generation),
             ):
                 raise AssertionError("it was opened")

@@ -390,8 +390,8 @@ def test_a_token_is_sent_to_its_server_and_told_nobody(
 @pytest.mark.parametrize(
     ("path", "told"),
     [
-        ("http://files.example.org/a.md", "plain HTTP is for loopback"),
-        ("webdav+http://files.example.org/a", "plain HTTP is for loopback"),
+        ("http://files.example.org/a.md", "plain HTTP is allowed only on this machine"),
+        ("webdav+http://files.example.org/a", "plain HTTP is allowed only on this machine"),
         ("https://files.example.org/a/", "names no file"),
         ("gs://papers/x?endpoint=http://store.example.org", "plain HTTP"),
         ("az://papers/x?account=a&endpoint=http://store.example.org", "plain HTTP"),

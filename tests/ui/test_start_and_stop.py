@@ -37,7 +37,7 @@ def test_webserver_and_daemon_start_and_end_together(tmp_path: Path, ending: sig
             assert answer.status == 200
 
         code, said = refused(project, "--port", "0")
-        assert (code, f"has a UI already: {served.url}" in said) == (1, True), said
+        assert (code, f"already has a UI: {served.url}" in said) == (1, True), said
         stopped = project.run("db stop")
         assert (stopped.code, served.url in stopped.json["error"]["message"]) == (1, True), stopped.out
 
@@ -78,7 +78,7 @@ def test_a_dagster_that_ends_by_itself_is_an_error(tmp_path: Path) -> None:
         (webserver,) = [pid for pid, line in processes(project.state).items() if PARTS["webserver"] in line]
         os.kill(webserver, signal.SIGKILL)
         assert served.process.wait() == 1
-        assert "webserver or daemon ended by itself" in served.log.read_text()
+        assert "webserver or daemon ended unexpectedly" in served.log.read_text()
 
 
 def test_a_port_in_use_is_named_with_its_remedy(tmp_path: Path) -> None:

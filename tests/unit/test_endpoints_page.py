@@ -145,7 +145,10 @@ def test_a_length_that_was_not_asked_for_names_its_setting(length: int) -> None:
     (block,) = [block for block in embedders() if block.embedder.model == "text-embedding-3-large"]
     with embedding_server(length) as server, pytest.raises(ModelError, match=f"{length} dimensions, not the 1024 of"):
         asking(server, block.embedder).passages(["one", "two"])
-    with embedding_server(length) as server, pytest.raises(ModelError, match=r"embedder\.dimensions; mend that, or "):
+    with (
+        embedding_server(length) as server,
+        pytest.raises(ModelError, match=r"embedder\.dimensions; set that length, or "),
+    ):
         asking(server, block.embedder).queries(["one"])
 
 

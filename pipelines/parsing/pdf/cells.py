@@ -1,7 +1,7 @@
-"""Which texts on a PDF page are cells, and which columns they form by the gaps between them.
+"""The cells of text on a PDF page, and the columns that the gaps between them form.
 
-Rows are compared. Numbers make columns first, since those of one column overlap and those of two never do, however they
-are aligned; text makes columns of the rest.
+Columns are found by comparing rows: first those of numbers, since numbers of one column overlap in x and numbers of two
+columns never do; then those of text.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ MARKER = re.compile(
     re.IGNORECASE,
 )
 _NOTE = re.compile(r"\d{1,2}|[a-z]|[*†‡§#]+", re.IGNORECASE)
-"""The mark of a footnote. Far left of a text, it is a cell."""
+"""Pattern of a footnote mark. A mark far to the left of a text is a separate cell."""
 NOTE_GAP = 2.0
-"""Sizes of the font."""
+"""Font sizes between a footnote mark and a text from which the mark is a separate cell."""
 CAPTION = re.compile(
     r"(table|figure|fig\.|exhibit|chart|example|listing|таблиця|рисунок|рис\.|мал\.|схема|таблица)\s*"
     r"[A-ZА-Я]?\d++([.\-–]\d++)*+[a-z]?(\s*[.:)–—|-]|\s*$|\s+(?-i:(?=[^a-zа-яіїєґ])))",
@@ -36,14 +36,14 @@ CAPTION = re.compile(
 )
 LEADERS = re.compile(r"(?<!\s)\s*+((\. ?){4,}|…{2,})\s*")
 _BLANK = re.compile(r"_{4,}|_( _){3,}")
-"""Room to write in: a text with it is a form."""
+"""Pattern of a blank to write on: a text that contains it is a form."""
 UNITS = re.compile(
     r"\(?\s*+((all |dollars?|amounts|figures|tabular amounts|expressed|stated|presented|u\.?s\.? dollars|"
     r"us\$|\$|€|£|and|are) *+)*+in (thousands|millions|billions)\b.{0,60}|\(?unaudited\)?"
     r"|.{0,50}\b(тис|млн|млрд)\.? ?(грн|гривень)\.?\)?",
     re.IGNORECASE,
 )
-"""A line that says in which units the table below counts."""
+"""Pattern of a line that names the units of the table below."""
 _NAMED = re.compile(r"[^\W\d][^:：]{0,40}[:：](?!\d)")
 _CURRENCY = r"(?:(?:US|CA?|AU?|HK|NT|R|S)?[$€£₴¥])"
 _NUMERIC = re.compile(
@@ -58,7 +58,7 @@ _NEXT_SIGN = re.compile(rf"(?<=[\d)%—–])\s+(?={_CURRENCY}(?:\s*[(\d—–-]|
 _AMOUNT = re.compile(r"[\d\-–—−(+$€£₴¥.]")
 
 MOST_COLUMNS = 200
-"""Columns of one table. A line of more cells is not a row: a page may hold every letter apart."""
+"""Most columns of one table. A line of more cells is not a row, since a page may place every letter separately."""
 
 Cells = list[tuple[int, int, list[Cellet]]]
 """A row: for each cell its column, the columns it covers, and its pieces of text."""
@@ -66,8 +66,8 @@ Cells = list[tuple[int, int, list[Cellet]]]
 
 @dataclass(slots=True)
 class PageTable:
-    """A table on one page. `lines` are the indexes of the page's lines it took; `edges` are the left and right ends of
-    its columns, in turn."""
+    """A table on one page. `lines` are the indexes of its lines on the page; `edges` alternates the left and right ends
+    of its columns."""
 
     rows: list[Cells]
     lines: list[int]
@@ -78,7 +78,7 @@ class PageTable:
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """The smallest certain cell of a line, from `x0` to `x1`: a text, or a number with its signs."""
+    """The smallest certain cell of a line, from `x0` to `x1`: a text, or a number with its currency or percent sign."""
 
     cellets: tuple[Cellet, ...]
     numeric: bool
@@ -96,7 +96,7 @@ def atom_of(cellets: Sequence[Cellet], is_number: bool | None = None) -> Atom:
 
 
 def _without_leaders(cell: Cellet) -> Cellet | None:
-    """Return the cell without leader dots, or None if it holds nothing else."""
+    """Return the cell without leader dots, or None if it has nothing else."""
     match = LEADERS.search(cell.text)
     if match is None:
         return cell
@@ -109,7 +109,7 @@ def _without_leaders(cell: Cellet) -> Cellet | None:
 
 @lru_cache(maxsize=1024)
 def atoms_of(line: Line) -> tuple[Atom, ...]:
-    """Return the cells of a line. Signs are attached to their numbers, however far apart they are."""
+    """Return the cells of a line. Currency and percent signs belong to their numbers at any distance."""
     if len(line.cells) == 1 and not LEADERS.search(line.text):
         return (atom_of(line.cells),)
     atoms: list[Atom] = []
@@ -151,8 +151,8 @@ def _is_near(atom: Atom, cell: Cellet, size: float) -> bool:
 
 @lru_cache(maxsize=1024)
 def is_cells(line: Line) -> bool:
-    """Say whether the line reads as cells of a row, not as a marker with its text or a caption. A line of monospaced
-    text does only if it is a row of numbers, since code has gaps too."""
+    """Say whether the line is a row of cells, and neither a list marker with its text nor a caption. Monospaced text
+    counts only if it is a row of numbers, since code has gaps too."""
     if not 2 <= len(line.cells) <= MOST_COLUMNS or line.rotated or is_caption(line) or _BLANK.search(line.text):
         return False
     atoms = atoms_of(line)
@@ -167,14 +167,14 @@ def is_cells(line: Line) -> bool:
 
 
 def is_caption(line: Line) -> bool:
-    """Say whether a line begins as a caption does and is no row of numbers, whose label may be the word `Example`."""
+    """Say whether a line begins like a caption and is not a row of numbers, whose label may be the word `Example`."""
     if not CAPTION.match(line.text):
         return False
     return len(line.cells) < 3 or sum(atom.numeric for atom in atoms_of(line)) < 2
 
 
 def is_form(line: Line) -> bool:
-    """Say whether most cells of a line are a name with a colon, with or without its value."""
+    """Say whether most cells of a line are a name with a colon, with or without a value."""
     named = sum(bool(_NAMED.match(cell.text)) for cell in line.cells)
     return 2 * named > len(line.cells)
 
@@ -184,7 +184,7 @@ def is_figures(text: str) -> bool:
 
 
 def says_units(line: Line, below: Line) -> bool:
-    """Say whether a line close above another names the units in which that one counts."""
+    """Say whether a line close above another names the units of that other line's table."""
     near = len(line.cells) == 1 and line.column == below.column and 0 < below.y0 - line.y0 < 2.6 * line.size
     return near and bool(UNITS.fullmatch(line.text.strip()))
 
@@ -194,8 +194,9 @@ def numeric(cellets: Sequence[Cellet]) -> bool:
 
 
 def header_rows(rows: Sequence[Cells], columns: int, ruled: bool) -> int:
-    """Return the number of header rows: those up to the first row that fills most columns if it reads as a header
-    (words only, and bold above plain, or over columns of numbers, or the first of a ruled grid), else 0."""
+    """Return the number of header rows: the rows up to the first one that fills most columns, if that row looks like a
+    header, else 0. A header has only words, and is bold above plain rows, above columns of numbers, or the first row of
+    a ruled grid."""
     filled = [index for index, row in enumerate(rows) if row]
     for index in filled[:3]:
         row, below = rows[index], [rows[i] for i in filled if i > index]
@@ -223,7 +224,7 @@ def cells_of(table: PageTable, page: int) -> list[BlockCell]:
 
 
 def _runs(cellets: Sequence[Cellet], page: int) -> tuple[TextRun, ...]:
-    """Return the runs of a cell; a sign and its number are one word."""
+    """Return the runs of a cell; a number and its sign are one word."""
     runs: list[TextRun] = []
     for c in cellets:
         signed = bool(runs) and (OPENING.fullmatch(runs[-1].text.strip()) or CLOSING.fullmatch(c.text.strip()))
@@ -233,7 +234,7 @@ def _runs(cellets: Sequence[Cellet], page: int) -> tuple[TextRun, ...]:
 
 
 def row_texts(cells: Sequence[BlockCell], row: int) -> tuple[str, ...]:
-    """Return the texts of a row's cells; `cells` are in the order of rows."""
+    """Return the texts of a row's cells; `cells` are sorted by row."""
     upto = takewhile(lambda cell: cell.row <= row, cells)
     return tuple(" ".join(" ".join(r.text for r in c.runs).split()) for c in upto if c.row == row)
 
@@ -260,7 +261,7 @@ class Column:
 
 
 def covered_spans(spans: Iterable[Span], least: int, gap: float) -> list[Span]:
-    """Return the stretches that at least `least` spans cover; those closer than `gap` points are joined."""
+    """Return the ranges that at least `least` spans cover; ranges less than `gap` points apart are joined."""
     events = sorted(event for x0, x1 in spans for event in ((x0, 1), (x1, -1)))
     found: list[Span] = []
     depth, start = 0, 0.0
@@ -277,8 +278,8 @@ def covered_spans(spans: Iterable[Span], least: int, gap: float) -> list[Span]:
 
 
 def _numbers(rows: Sequence[Sequence[Atom]]) -> list[Span]:
-    """Return the stretches of x that columns of numbers take. If cells of one row share a stretch, it is split where
-    the fewest rows cover it."""
+    """Return the ranges of x with columns of numbers. If cells of one row share a range, it is split where the fewest
+    rows cover it."""
     found = []
     numbers = [(at, a) for at, row in enumerate(rows) for a in row if a.numeric]
     spans = covered_spans(((a.x0, a.x1) for _, a in numbers), 1, NUMBER_GAP)
@@ -300,7 +301,7 @@ def _numbers(rows: Sequence[Sequence[Atom]]) -> list[Span]:
 
 
 def columns_of(rows: Sequence[Sequence[Atom]]) -> list[Column]:
-    """Return the columns from left to right; an empty list if they are more than a table may have."""
+    """Return the columns from left to right, or an empty list if there are more than a table may have."""
     texts = _Spans((atom.x0, atom.x1) for row in rows for atom in row if not atom.numeric)
     found = _Spans((atom.x0, atom.x1) for row in rows for atom in row if atom.numeric)
     numbers = [Column(*span, True) for span in _numbers(rows) if found.touching(span) >= texts.touching(span)]
@@ -314,14 +315,14 @@ def columns_of(rows: Sequence[Sequence[Atom]]) -> list[Column]:
 
 
 class _Spans:
-    """A set of stretches that counts how many of them touch another; their ends are sorted once."""
+    """A set of spans that counts how many of them overlap another span; their ends are sorted once."""
 
     def __init__(self, spans: Iterable[Span]) -> None:
         self.spans = sorted(spans)
         self.ends = sorted(x1 for _, x1 in self.spans)
 
     def touching(self, span: Span) -> int:
-        """Count the stretches that share more than NUMBER_GAP with the span."""
+        """Count the spans that share more than NUMBER_GAP with the given one."""
         left, right = span[0] + NUMBER_GAP, span[1] - NUMBER_GAP
         begun = bisect_left(self.spans, (right,))
         within = self.spans[begun : bisect_right(self.spans, (left, inf))] if right <= left else ()
@@ -345,7 +346,7 @@ def _columns_over(atom: Atom, columns: Sequence[Column]) -> list[int]:
 
 
 def home(atom: Atom, columns: Sequence[Column]) -> int:
-    """Return the column an atom belongs to: for text the one it begins in, for a number the one it covers most; else
+    """Return the column of a cell: for text the one in which it begins, for a number the one that it covers most, else
     the nearest."""
     over = _columns_over(atom, columns)
     if not over:
@@ -357,7 +358,7 @@ def home(atom: Atom, columns: Sequence[Column]) -> int:
 
 
 def place_cells(row: Sequence[Atom], columns: Sequence[Column]) -> list[tuple[int, int, Atom]]:
-    """Return the first column and the number of columns of every cell; a cell covers columns only up to the next
+    """Return the first column and the number of columns of every cell; a cell ends before the column of the next
     cell."""
     homes = [home(atom, columns) for atom in row]
     found = []
@@ -369,8 +370,8 @@ def place_cells(row: Sequence[Atom], columns: Sequence[Column]) -> list[tuple[in
 
 
 def part_row(row: Sequence[Atom], columns: Sequence[Column]) -> list[Atom]:
-    """Return the cells of a row. A cell is split if it reaches into columns of numbers that have no cell of their own
-    in this row, and ends there with a number: such cells are too close for their distance to separate them."""
+    """Return the cells of a row. A cell is split if it ends with numbers that lie in columns of numbers without another
+    cell in this row: the gap alone is too small to separate them."""
     found = []
     for atom in row:
         over = _columns_over(atom, columns)
@@ -399,8 +400,8 @@ def _parts_by_column(atom: Atom, columns: Sequence[Column]) -> list[Atom]:
 
 
 def same_columns(first: Sequence[float], second: Sequence[float]) -> list[int] | None:
-    """Return for each column of the second table the column of the first that it continues, or None if one has no
-    match. The tables are given as left and right ends of columns, in turn."""
+    """Return for each column of the second table the column of the first that it continues, or None if a column has no
+    match. Both arguments alternate the left and right ends of columns."""
     found: list[int] = []
     for x0, x1 in _pairs(second):
         over = [at for at, (a, b) in enumerate(_pairs(first)) if min(b, x1) - max(a, x0) > NUMBER_GAP]
@@ -415,7 +416,7 @@ def same_columns(first: Sequence[float], second: Sequence[float]) -> list[int] |
 
 
 def joined_edges(first: Sequence[float], second: Sequence[float], columns: Sequence[int]) -> list[float]:
-    """Return edges that cover both tables, for the columns of the first."""
+    """Return edges that cover the columns of both tables, one pair for each column of the first table."""
     edges = list(first)
     for at, (x0, x1) in zip(columns, _pairs(second), strict=True):
         edges[2 * at], edges[2 * at + 1] = min(edges[2 * at], x0), max(edges[2 * at + 1], x1)

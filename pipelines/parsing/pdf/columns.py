@@ -1,11 +1,11 @@
-"""The columns of a PDF page: which pieces of text share a row, and in which order regions of rows are read.
+"""The columns of a PDF page: the rows that pieces of text form, and the reading order of the page's regions.
 
-A page is cut at the gap between two columns, then each part again. A gap divides only rows that no piece of text and no
-ruling crosses, so titles, captions and tables across columns cut the page from top to bottom first. Two things tell
-columns of text from columns of a table. The order in which the file draws its text goes down one column and then down
-the next, while it goes along the rows of a table. Text also fills its column line by line, and its lines continue each
-other. Where the order says nothing, the text alone decides, and has to be plainer. A box that is drawn around a figure
-or a side text may be a column beside running text, whatever it holds.
+A page is cut at the gap between two columns, then each part is cut again. A gap divides only rows in which no piece of
+text and no ruling crosses it, so titles, captions and tables across columns divide the page into regions from top to
+bottom. Two signs distinguish columns of text from columns of a table. First, a file draws text down one column and then
+down the next, but draws a table along its rows. Second, text fills its column line by line, and its lines continue each
+other. If the drawing order shows nothing, the text alone decides, under stricter conditions. A box drawn around a
+figure or sidebar may be a column beside running text, whatever it contains.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ Row = list[PdfItem]
 
 
 def rows_of(items: Sequence[PdfItem]) -> list[Row]:
-    """Group pieces that share a line of the page into rows, from top to bottom, each row from left to right. A piece
-    belongs to a row if half of the smaller height overlaps the row's tallest piece."""
+    """Group pieces on one line of the page into rows, from top to bottom, each row from left to right. A piece belongs
+    to a row if it overlaps the row's tallest piece by half of the smaller height."""
     rows: list[Row] = []
     spans: list[tuple[float, float]] = []
     taken: list[_Taken] = []
@@ -56,7 +56,8 @@ def rows_of(items: Sequence[PdfItem]) -> list[Row]:
 
 
 class _Taken:
-    """The places taken in a row, by width of the pieces: a row may have as many pieces as a page has letters."""
+    """The occupied positions of a row, by width of the pieces, for a fast search: a row may have as many pieces as a
+    page has letters."""
 
     def __init__(self) -> None:
         self.spans: dict[int, list[tuple[float, float]]] = {}
@@ -65,7 +66,7 @@ class _Taken:
         insort(self.spans.setdefault(frexp(item.x1 - item.x0)[1], []), (item.x0, item.x1))
 
     def collides(self, item: PdfItem) -> bool:
-        """Say whether the piece lies over another of the row for most of its width."""
+        """Say whether the piece overlaps another piece of the row for most of its width."""
         least = 0.6 * max(item.x1 - item.x0, 0.1)
         for power, spans in self.spans.items():
             widest = ldexp(1.0, power)
@@ -81,8 +82,8 @@ class _Taken:
 
 @dataclass(frozen=True, slots=True)
 class _Prose:
-    """The least that lines of running text have: their number, the width of the column in points, the share of it that
-    half of the lines fill, and the letters that half of the stretches without a gap have."""
+    """The minimum for running text: number of lines, width of the column in points, share of the width that half of the
+    lines fill, and letters without a gap in half of the lines."""
 
     lines: int
     width: float
@@ -91,21 +92,21 @@ class _Prose:
 
 
 PLAIN_PROSE = _Prose(5, 100.0, 0.5, 18)
-"""Text where nothing but its look tells it from cells of a table."""
+"""Minimum for text that only its look distinguishes from cells of a table."""
 FEW_LINES = _Prose(3, 100.0, 0.5, 18)
 MANY_LINES = _Prose(8, 60.0, 0.4, 8)
-"""Text that the file draws one column after the other."""
+"""Minimum for text that the file draws one column after the other."""
 FIGURES_TO_LETTERS = 2
 LEAST_CONTINUED = 0.5
-"""Share of the lines of a column that begin within a sentence, from which on rows across columns are no table."""
+"""Least share of a column's lines that begin within a sentence for rows across columns not to be a table."""
 FULL = 0.85
-"""Share of its column that a line of a script without capitals fills if the next line continues it."""
+"""Share of its column that a line must fill to be continued by the next, in a script without capitals."""
 WIDE = "\u2e80"
-"""First character of the scripts of East Asia, whose characters are as wide as two letters."""
+"""First character of East Asian scripts, whose characters are as wide as two letters."""
 
 
 def _lengths(side: Row) -> Iterator[int]:
-    """Yield the letters of each stretch of a row that no gap divides."""
+    """Yield the number of letters of each part of a row between gaps."""
     length = 0
     for at, item in enumerate(side):
         if at and item.x0 - side[at - 1].x1 >= LEAST_GAP * min(item.size, side[at - 1].size):
@@ -116,7 +117,8 @@ def _lengths(side: Row) -> Iterator[int]:
 
 
 def _may_be_prose(items: Sequence[PdfItem], least: _Prose) -> bool:
-    """Say whether pieces may be a column of text: there are enough of them, over enough width, and few are figures."""
+    """Say whether pieces may be a column of text: there are enough of them, they are wide enough, and few are
+    numbers."""
     if len(items) < least.lines or max(i.x1 for i in items) - min(i.x0 for i in items) < least.width:
         return False
     text = "".join(item.text for item in items)
@@ -124,7 +126,7 @@ def _may_be_prose(items: Sequence[PdfItem], least: _Prose) -> bool:
 
 
 def _is_prose(sides: Sequence[Row], least: _Prose) -> bool:
-    """Say whether rows fill a column as running text does: most lines are wide and long, without gaps in them."""
+    """Say whether rows fill a column like running text: most lines are wide and long, without gaps."""
     if len(sides) < least.lines:
         return False
     width = max(s[-1].x1 for s in sides) - min(s[0].x0 for s in sides)
@@ -133,7 +135,7 @@ def _is_prose(sides: Sequence[Row], least: _Prose) -> bool:
 
 
 def _continues(sides: Sequence[Row]) -> bool:
-    """Say whether lines continue each other: they begin in lower case, or fill the column where no case is known."""
+    """Say whether lines continue each other: they begin in lower case, or, in scripts without case, fill the column."""
     left, right = min(s[0].x0 for s in sides), max(s[-1].x1 for s in sides)
     known = continued = 0
     for above, side in pairwise(sides):
@@ -150,7 +152,7 @@ def _continues(sides: Sequence[Row]) -> bool:
 
 
 class _Order(Enum):
-    """How the file goes through rows that a gap divides: down one side after the other, along the rows, or neither."""
+    """The order in which the file draws rows with a gap: one side after the other, along the rows, or neither."""
 
     DOWN = 1
     ALONG = 2
@@ -158,9 +160,9 @@ class _Order(Enum):
 
 
 LEAST_KNOWN = 0.8
-"""Share of the pieces whose place in the file must be known."""
+"""Least share of the pieces whose drawing order must be known."""
 MOST_OUT_OF_PLACE = 0.2
-"""Changes of side for each line of the shorter side, from which on the file does not go down columns."""
+"""Most changes of side for each line of the shorter side; with more, the file does not draw column by column."""
 
 
 def _order(rows: Sequence[Row], x: float) -> _Order:
@@ -177,7 +179,7 @@ def _order(rows: Sequence[Row], x: float) -> _Order:
 
 
 def _cuts(rows: Sequence[Row], height: float) -> list[int]:
-    """Return the rows that the file begins when it has drawn all rows above."""
+    """Return the indexes of rows that the file begins to draw only after all rows above."""
     places = [
         [item.at for item in row if item.at is not None and MARGIN * height < item.y0 < (1 - MARGIN) * height]
         for row in rows
@@ -200,40 +202,40 @@ def _cuts(rows: Sequence[Row], height: float) -> list[int]:
 
 
 LEAST_GAP = 0.9
-"""Share of the font size that a gap between columns is wide at least."""
+"""Least width of a gap between columns, as a share of the font size."""
 LEAST_GAPS = 3
-"""Rows that must have a gap in one place, or begin in one place, for it to be tried."""
+"""Fewest rows with a gap, or a beginning, at one position for a cut to be tried there."""
 MOST_TRIED = 6
 STEP = 6.0
-"""Points within which gaps of several rows are in one place."""
+"""Largest distance in points of gaps that count as one position."""
 MARGIN = 0.08
-"""Share of the page's height at its head and foot; running titles there are drawn first or last."""
+"""Share of the page's height that is margin at its head and foot; running titles there are drawn first or last."""
 MOST_PARTS = 2
-"""Parts of a run, each drawn before the next, of which none is tall: more are rows of a table, whose cells may have
-several lines each."""
+"""Most parts of a run that are drawn one after another although none is tall. More are rows of a table, whose cells may
+have several lines."""
 NARROWEST = 0.3
-"""Share of the font size that must be free of text over the whole height of two columns."""
+"""Least width that must be free of text over the whole height of two columns, as a share of the font size."""
 ACROSS = 20.0
-"""Points that a ruling reaches to both sides of a gap if it crosses it."""
+"""Points by which a ruling must extend to both sides of a gap to cross it."""
 TIGHT = 0.5
-"""Share of the font size between two rows of one paragraph at most."""
+"""Largest distance between two rows of one paragraph, as a share of the font size."""
 APART = 0.8
-"""Share of the font size between stretches of rows that have space between them."""
+"""Least distance between groups of rows with space between them, as a share of the font size."""
 LEAST_BOX = 80.0
-"""Points that a box around a figure or a side text is wide and high at least."""
+"""Least width and height in points of a box around a figure or sidebar."""
 MOST_BOXES = 60
-"""Rulings in each direction that are tried as sides of boxes, the longest, and boxes of a page."""
+"""Most rulings in each direction that are tried as sides of boxes, longest first, and most boxes of a page."""
 CORNER = 8.0
 """Points by which a side of a box may end before its corner, which may be round."""
 MOST_BESIDE_BOX = 3
-"""Lines above or below a box in its column that need not be text: its title, its source."""
+"""Most lines above or below a box in its column that need not be running text: its title, its source."""
 LARGE = 1.15
 DEEPEST = 12
 
 
 def _places(rows: Sequence[Row]) -> list[float]:
-    """Return where columns may part: in the middle of gaps within rows and left of where many rows begin, the most
-    frequent first."""
+    """Return the x positions of possible column gaps, most frequent first: middles of gaps within rows, and left edges
+    where many rows begin."""
     gaps: Counter[int] = Counter()
     begins: Counter[int] = Counter()
     for row in rows:
@@ -264,8 +266,8 @@ def _runs(rows: Sequence[Row], x: float) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """The page that rows are on: its height, its rulings from the top, whether it is read from right to left, and the
-    left and right ends of the box around each piece that is in one, by the piece's identity."""
+    """The page of the rows: its height, its rulings from the top, whether it is read from right to left, and, by
+    identity of each boxed piece, the left and right ends of its box."""
 
     height: float
     rules: Sequence[PdfRule]
@@ -273,14 +275,14 @@ class _Page:
     boxed: Mapping[int, tuple[float, float]]
 
     def is_boxed(self, item: PdfItem, x: float) -> bool:
-        """Say whether a piece is in a box that is on one side of `x`."""
+        """Say whether a piece is in a box that lies entirely on one side of `x`."""
         x0, x1 = self.boxed.get(id(item), (-inf, inf))
         return x1 <= x or x0 >= x
 
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """Rows from `start` up to `end` that are set in two columns (each of which may be cut again), parted at `x`."""
+    """Rows from `start` up to `end` that have two columns with the gap at `x`. Each column may be cut again."""
 
     start: int
     end: int
@@ -314,7 +316,7 @@ def boxes_of(rules: Sequence[PdfRule]) -> Iterator[tuple[float, float, float, fl
 
 
 def _is_side(side: tuple[float, float, float], at: float, start: float, end: float) -> bool:
-    """Say whether a ruling goes from `start` to `end` at a place."""
+    """Say whether a ruling at one position extends from `start` to `end`."""
     return max(abs(side[0] - start), abs(side[1] - end), abs(side[2] - at)) <= CORNER
 
 
@@ -325,8 +327,8 @@ def _sides(rows: Sequence[Row], x: float) -> tuple[list[PdfItem], list[PdfItem]]
 
 
 def _is_parted(rows: Sequence[Row], x: float, least: _Prose, test: Callable[[list[Row]], bool], page: _Page) -> bool:
-    """Say whether both sides of `x` are text, and pass the test, or one of them is in a box beside text. The rows of
-    each side are put together again, since lines of two columns need not be level."""
+    """Say whether both sides of `x` are text that passes the test, or one side is a box beside text. The rows of each
+    side are formed again, since lines of two columns need not be level."""
     sides = _sides(rows, x)
     if not all(sides):
         return False
@@ -341,8 +343,8 @@ def _is_parted(rows: Sequence[Row], x: float, least: _Prose, test: Callable[[lis
 
 
 def _is_beside_box(sides: Sequence[Sequence[PdfItem]], x: float, page: _Page) -> bool:
-    """Say whether one side of `x` is running text and the other is in a box, or is text too around one, which may be
-    in columns again."""
+    """Say whether one side of `x` is running text and the other is a box, or is text around a box that may again have
+    columns."""
     texts, boxed = 0, 0
     for side in sides if page.boxed else ():
         bare = [item for item in side if not page.is_boxed(item, x)]
@@ -369,7 +371,7 @@ def _middle(row: Row) -> float:
 
 
 def _ruled_rows(rows: Sequence[Row], start: int, end: int, ys: Sequence[float]) -> list[int]:
-    """Return the rows above which there is a ruling at one of `ys`, with both ends of the range."""
+    """Return the indexes of rows that have a ruling at one of `ys` above them, with both ends of the range."""
     found, at = [start], bisect_right(ys, _middle(rows[start]))
     for index in range(start + 1, end):
         middle, above = _middle(rows[index]), _middle(rows[index - 1])
@@ -383,7 +385,7 @@ def _ruled_rows(rows: Sequence[Row], start: int, end: int, ys: Sequence[float]) 
 def _columns_within(
     rows: Sequence[Row], start: int, end: int, x: float, ys: Sequence[float], page: _Page
 ) -> Iterator[_Columns]:
-    """Yield the parts of a run of rows that are columns of text. Rulings cross `x` at `ys`."""
+    """Yield the parts of a run of rows that are columns of text. `ys` are the heights of the rulings that cross `x`."""
     ruled = list(pairwise(_ruled_rows(rows, start, end, ys)))
     parts: list[tuple[int, int, int, int]] = []
     for low, high in ruled:
@@ -407,8 +409,8 @@ def _columns_within(
 
 
 def _least(parts: Sequence[tuple[int, int, int, int]]) -> list[tuple[_Prose, Callable[[list[Row]], bool]]]:
-    """Return how much text a part must hold, and which test it must pass, to be columns that are drawn one after the
-    other. Parts drawn before it and after it may make it cells of a table."""
+    """Return the minimum of text and the test for a part to count as columns drawn one after the other. If other parts
+    are drawn before and after it, it may be cells of a table."""
     if len(parts) <= MOST_PARTS:
         return [(FEW_LINES, bool), (MANY_LINES, bool)]
     several = sum(end - start > 1 for start, end, _, _ in parts)
@@ -418,9 +420,8 @@ def _least(parts: Sequence[tuple[int, int, int, int]]) -> list[tuple[_Prose, Cal
 def _plain(
     rows: Sequence[Row], low: int, high: int, x: float, parts: Sequence[tuple[int, int]], page: _Page
 ) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of rows that are columns of text by their look. They are all of the rows, or the stretches of
-    text between others that have space above and below. `parts` of several lines, each drawn before the next, are cells
-    of a table unless one is tall."""
+    """Yield the ranges of rows that look like columns of text: all rows, or groups of rows with space above and below.
+    `parts` that are drawn one after another are cells of a table unless one is tall."""
     order = _order(rows[low:high], x)
     test = _continues if order is _Order.ALONG else bool
     if order is not _Order.ALONG and len(parts) > MOST_PARTS and max(b - a for a, b in parts) < MANY_LINES.lines:
@@ -447,8 +448,8 @@ def _has_both(rows: Sequence[Row], x: float) -> bool:
 
 
 def _widen(rows: Sequence[Row], found: _Columns, low: int, high: int, page: _Page) -> _Columns:
-    """Return the columns with the rows above that only the first of them has, and those below that only the second has.
-    The last line of a paragraph across the page, close above, is left out."""
+    """Return the columns, extended by rows above that only the first column has and rows below that only the second
+    has. The last line of a full-width paragraph close above is left out."""
     start, end, x = found.start, found.end, found.x
 
     def one(row: Row, left: bool) -> bool:
@@ -464,7 +465,7 @@ def _widen(rows: Sequence[Row], found: _Columns, low: int, high: int, page: _Pag
 
 
 def _without_title(rows: Sequence[Row], found: _Columns) -> _Columns:
-    """Leave large rows out of the top: a title above the columns may happen not to cross the gap."""
+    """Remove large rows from the top: a title above the columns may happen not to cross the gap."""
     start, end, x = found.start, found.end, found.x
     usual = median(item.size for row in rows for item in row)
     while start < end - 1 and rows[start][0].size > LARGE * usual and not _has_both(rows[start : start + 1], x):
@@ -473,7 +474,7 @@ def _without_title(rows: Sequence[Row], found: _Columns) -> _Columns:
 
 
 def _columns(rows: Sequence[Row], page: _Page) -> _Columns | None:
-    """Return the largest part of the rows that is set in columns."""
+    """Return the largest range of the rows that is set in columns."""
     best: _Columns | None = None
     rules = _rules_among(rows, page) if page.rules else ()
     for x in _places(rows):
@@ -498,7 +499,7 @@ def _cut(rows: list[Row], page: _Page, depth: int = 0) -> list[list[Row]]:
 
 
 def regions_of(items: Sequence[PdfItem], height: float, rules: Sequence[PdfRule] = ()) -> list[list[Row]]:
-    """Cut a page into regions in reading order; each is one column, or text across the page."""
+    """Cut a page into regions in reading order; each is one column or full-width text."""
     from_right = is_right_to_left(" ".join(item.text for item in items))
     from_top = sorted(rules, key=lambda rule: rule.y0)
     return _cut(rows_of(items), _Page(height, from_top, from_right, _box_ends(items, rules)))

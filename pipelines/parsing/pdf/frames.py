@@ -1,8 +1,8 @@
-"""Tables between level rulings: one above the header, one below it, one at the foot, and none upright.
+"""Tables that have only horizontal rulings: one above the header, one below it and one at the foot.
 
-Rulings of the same ends, one below the other, make a frame. Lines between two of them are part of a table if most of
-them are cells; neighbouring parts are one table. So a section, or a text across the columns, does not end it, and its
-header is known.
+Rulings with the same ends, one below the other, form a frame. The lines between two rulings are part of a table if most
+of them are cells; neighbouring parts form one table. So a section label, or a text across the columns, does not end the
+table, and its header is known.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from pipelines.parsing.pdf.rows import (
 from pipelines.parsing.pdf.tables import MOST_LINES, body_of, fits, is_numeric, is_prose, made_table
 
 SAME_END = 8.0
-"""Points. Rulings whose ends differ by less belong to one frame."""
+"""Largest difference in points between the ends of rulings of one frame."""
 LEAST_WIDTH = 100.0
 SAME_LINE = 2.0
 GAP = 20.0
-"""Points between the parts of a ruling that has one for each column."""
+"""Largest gap in points between parts of one ruling, which may have a part for each column."""
 MOST_FRAMES = 60
 APART = 0.6
-"""Sizes of the font between a ruling and a text that stands alone."""
+"""Least distance between a ruling and a text that stands alone, in font sizes."""
 FAR = 4.2
-"""Sizes of the font. Rows of one table are closer to each other."""
+"""Largest distance between rows of one table, in font sizes."""
 MOST_NEAR = 100
-"""Lines above and below a table, the nearest, that are looked at for those over and under it."""
+"""Most lines above and below a table, nearest first, that are searched for lines over and under it."""
 MOST_BETWEEN = 2
-"""Short lines between the heads of columns and the first row: a unit, a section."""
+"""Most short lines between the column headers and the first row, such as a unit or a section label."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Level rulings from `x0` to `x1` at each of `ys`, from the top."""
+    """Horizontal rulings from `x0` to `x1` at each of `ys`, from the top."""
 
     x0: float
     x1: float
@@ -56,14 +56,14 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """A line inside a frame, and the indexes of the page's lines it is made of."""
+    """A line inside a frame, and the indexes of its lines on the page."""
 
     line: Line
     indexes: tuple[int, ...]
 
 
 def frames_of(level: Sequence[PdfRule]) -> list[Frame]:
-    """Return the frames that level rulings make, the widest first."""
+    """Return the frames that horizontal rulings form, widest first."""
     groups: list[list[PdfRule]] = []
     for rule in _whole(level):
         if rule.x1 - rule.x0 < LEAST_WIDTH:
@@ -85,7 +85,7 @@ def frames_of(level: Sequence[PdfRule]) -> list[Frame]:
 
 
 def _whole(level: Sequence[PdfRule]) -> list[PdfRule]:
-    """Return the rulings from the top, those beside each other with small gaps between them as one."""
+    """Return the rulings from the top, with rulings that are separated only by small gaps joined."""
     rows: list[list[PdfRule]] = []
     for rule in sorted(level, key=lambda rule: rule.y0):
         if rows and rule.y0 - rows[-1][0].y0 <= SAME_LINE:
@@ -110,7 +110,7 @@ def _whole(level: Sequence[PdfRule]) -> list[PdfRule]:
 
 
 def framed_tables(frame: Frame, lines: Sequence[Line], taken: set[int], rules: Sequence[PdfRule]) -> list[PageTable]:
-    """Return the tables of a frame. `rules` are the level rulings of the page."""
+    """Return the tables of a frame. `rules` are the horizontal rulings of the page."""
     found: list[PageTable] = []
     from_top = sorted(range(len(lines)), key=lambda i: lines[i].y0)
     for run in _runs(frame, lines, taken):
@@ -123,8 +123,8 @@ def framed_tables(frame: Frame, lines: Sequence[Line], taken: set[int], rules: S
 
 @dataclass(slots=True)
 class _Run:
-    """Parts between rulings that may be one table; the first `heads` of them are known to be headers. Lines above `top`
-    and below `bottom` are known to be of others."""
+    """Parts between rulings that may be one table. The first `heads` of them are known to be headers. Lines above `top`
+    and below `bottom` are known not to belong to it."""
 
     parts: list[list[_Placed]] = field(default_factory=list)
     top: float = -inf
@@ -139,8 +139,8 @@ class _Run:
 
 
 def _runs(frame: Frame, lines: Sequence[Line], taken: set[int]) -> Iterator[_Run]:
-    """Yield the runs of a frame, each with the short parts in it. A part with a line that reaches out of the frame is
-    of no table: the rulings are under headings, or under numbers only."""
+    """Yield the runs of a frame, each with the short parts in it. A part with a line that extends beyond the frame is
+    not a table: its rulings underline headings or single numbers."""
     run, between = _Run(), _Run()
     inside = [i for i, line in enumerate(lines) if i not in taken and _is_inside(line, frame)]
     inside.sort(key=lambda i: lines[i].y0 + lines[i].y1)
@@ -166,16 +166,16 @@ def _runs(frame: Frame, lines: Sequence[Line], taken: set[int]) -> Iterator[_Run
 
 
 def _introduces(between: _Run, part: Sequence[_Placed], run: _Run) -> bool:
-    """Say whether a short text between two rulings is above another table, and no section: there is space around it,
-    and a header below it."""
+    """Say whether a short text between two rulings is the title of another table, not a section label: it has space
+    around it and a header below it."""
     line = between.parts[0][0].line
     apart = min(line.y0 - between.top, between.bottom - line.y1) > APART * line.size
     return apart and _is_head(part) and not run.are_heads()
 
 
 def _goes_on_outside(run: _Run, lines: Sequence[Line], from_top: Sequence[int]) -> bool:
-    """Say whether the next lines above or below are rows of cells: then the rulings are inside a larger table, as those
-    above sums are, or below the heads of its columns. `from_top` are the indexes of the lines by their upper edge."""
+    """Say whether the next lines above or below are rows of cells. If so, the rulings are inside a larger table, for
+    example above sums or below its header. `from_top` has the indexes of the lines, sorted by upper edge."""
     first, last = run.parts[0][0].line, run.parts[-1][-1].line
     own = {i for part in run.parts for placed in part for i in placed.indexes}
 
@@ -194,13 +194,13 @@ def _goes_on_outside(run: _Run, lines: Sequence[Line], from_top: Sequence[int]) 
 
 
 def _are_contents(run: Sequence[Sequence[_Placed]], lines: Sequence[Line], taken: set[int]) -> bool:
-    """Say whether the lines between the rulings at the head and foot of a page are its table of contents."""
+    """Say whether the lines between rulings at the head and foot of a page are a table of contents."""
     first = [placed.indexes[0] for placed in run[0][: MOST_BETWEEN + 1]]
     return len(run) == 1 and any(contents_entries(lines, at, taken, at) for at in first)
 
 
 def _reach_cells(last: Line, others: Iterable[Line]) -> bool:
-    """Say whether a row of cells is close, with nothing but short lines before it."""
+    """Say whether a row of cells is near, with only short lines before it."""
     for line in others:
         if abs(line.y0 - last.y0) > FAR * last.size or is_caption(line):
             return False
@@ -219,14 +219,14 @@ def _is_inside(line: Line, frame: Frame) -> bool:
 
 
 def _reaches_out(line: Line, frame: Frame) -> bool:
-    """Say whether a line goes on beyond an end of the rulings."""
+    """Say whether a line extends beyond an end of the rulings."""
     if line.rotated or line.x1 <= frame.x0 + GAP or line.x0 >= frame.x1 - GAP:
         return False
     return line.x0 < frame.x0 - GAP or line.x1 > frame.x1 + GAP
 
 
 def _whole_lines(lines: Sequence[Line], indexes: Iterable[int]) -> list[_Placed]:
-    """Return the lines from the top; those beside each other in columns of the page are one."""
+    """Return the lines from the top, with lines side by side in columns of the page joined."""
     found: list[_Placed] = []
     for index in indexes:
         line = lines[index]
@@ -257,12 +257,12 @@ def _join_beside(a: Line, b: Line) -> Line:
 
 
 def _is_short(part: Sequence[_Placed], frame: Frame) -> bool:
-    """Say whether there is a label alone between two rulings: a section of the table."""
+    """Say whether there is only a label between two rulings, which is a section label of the table."""
     return len(part) == 1 and part[0].line.x1 - part[0].line.x0 < 0.5 * (frame.x1 - frame.x0)
 
 
 def _is_part(part: Sequence[_Placed], frame: Frame) -> bool:
-    """Say whether the lines between two rulings are of a table: half of them are cells, and the others are short."""
+    """Say whether the lines between two rulings belong to a table: half of them are cells, and the others are short."""
     if not 0 < len(part) <= MOST_LINES or any(is_caption(placed.line) for placed in part):
         return False
     rows = [placed.line for placed in part if is_cells(placed.line)]
@@ -276,7 +276,7 @@ def _is_part(part: Sequence[_Placed], frame: Frame) -> bool:
 
 
 def _table(run: Sequence[Sequence[_Placed]], rules: Sequence[PdfRule]) -> PageTable | None:
-    """Return the parts between rulings as one table, or None if they are none."""
+    """Return the parts between rulings as one table, or None if they do not form a table."""
     parts = [list(part) for part in run]
     _trim(parts[-1])
     heads = len(parts[0]) if len(parts) > 1 and _is_head(parts[0]) else None
@@ -302,7 +302,7 @@ def _table(run: Sequence[Sequence[_Placed]], rules: Sequence[PdfRule]) -> PageTa
 
 
 def _trim(part: list[_Placed]) -> None:
-    """Leave out the last lines of a table that are not of its rows: notes above the ruling at the foot."""
+    """Remove trailing lines that are not rows of the table: notes above the ruling at the foot."""
     while len(part) > 1 and not is_cells(part[-1].line):
         above = part[-2].line
         if is_cells(above) and goes_on(above.cells[0].text, part[-1].line.text):
@@ -311,8 +311,8 @@ def _trim(part: list[_Placed]) -> None:
 
 
 def _is_head(part: Sequence[_Placed]) -> bool:
-    """Say whether the lines above the second ruling are a header: few, and without amounts. A count of the columns is
-    no amount."""
+    """Say whether the lines above the second ruling are a header: few, and without amounts. Column numbers (1, 2, 3)
+    are not amounts."""
     rows = [atoms_of(placed.line) for placed in part]
     columns = columns_of(rows)
     amounts = [row for row in rows if columns and has_amount(row, columns)]

@@ -1,11 +1,11 @@
-"""Which text of a PDF is furniture: running headers and footers, page numbers, watermarks, and the numbers of lines.
+"""The furniture of PDF pages: running headers and footers, page numbers, watermarks and line numbers.
 
-A line is furniture if it is among the outermost lines of its page, at the same height and with the same words as on
-other pages close by, and its numbers are the same or go up with the page. A line that merely happens to begin several
-pages is not: its pages do not follow each other. Neither is a numbered heading that begins every page: it is larger
-than the text or is named as a part, and its text follows it.
+A line is furniture if it is one of the outermost lines of its page and has the same height and words on nearby pages,
+and its numbers are the same or grow with the page number. A line that happens to begin several pages is not furniture
+if those pages do not follow each other. A numbered heading that begins every page is not furniture either: it is larger
+than the text or begins with a word such as `Part`, and its text follows it.
 
-Watermarks and numbers of lines are set apart before lines are made, since they stand among the words of lines.
+Watermarks and line numbers are removed before lines are formed, since they are mixed with the words of lines.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ROMAN_VALUES = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100}
 _SELF_EVIDENT = re.compile(r"(page|стор(інка|\.)?|с\.|страница|стр\.?|seite)\s*\d+(\s*(of|/|з|із|из|von)\s*\d+)?", re.I)
 
 Key = tuple[str, str]
-"""Edge (`page_header` or `page_footer`), and the words with numbers replaced by `#`."""
+"""Edge (`page_header` or `page_footer`), and the line's words with numbers replaced by `#`."""
 Sighting = tuple[int, int, float, tuple[int, ...]]
 """Page, index of the line on its page, distance from the edge in points, and the numbers in it."""
 
@@ -43,7 +43,7 @@ def _roman(text: str) -> int:
 
 
 def _normal(text: str) -> tuple[str, tuple[int, ...]]:
-    """Return the words without their numbers, and the numbers; a lone Roman numeral is a number."""
+    """Return the text with `#` in place of each number, and the numbers; a single Roman numeral counts as a number."""
     bare = " ".join(text.split()).casefold()
     if _ROMAN.fullmatch(bare.strip("-–— ")):
         return "#", (_roman(bare.strip("-–— ")),)
@@ -71,7 +71,7 @@ def _clusters(sightings: list[Sighting]) -> Iterable[list[Sighting]]:
 
 
 def _counts_pages(sightings: Sequence[Sighting]) -> bool:
-    """Say whether every number is the same on all pages, or goes up with the page."""
+    """Say whether every number is the same on all pages, or grows with the page number."""
     for position in range(len(sightings[0][3])):
         values = [s[3][position] for s in sightings]
         offsets = {s[3][position] - s[0] for s in sightings}
@@ -81,7 +81,7 @@ def _counts_pages(sightings: Sequence[Sighting]) -> bool:
 
 
 def _dense(pages: Sequence[int], total: int) -> bool:
-    """Say whether the pages follow each other, every one or every other one."""
+    """Say whether the pages are consecutive, or every second page."""
     if len(pages) < (2 if total <= 4 else 3):
         return False
     step = 2 if all((b - a) % 2 == 0 for a, b in pairwise(pages)) else 1
@@ -101,13 +101,13 @@ def _is_furniture(key: Key, found: Sequence[Sighting], total: int) -> bool:
 
 LARGER = 1.08
 LEAST_LARGER = 0.3
-"""Points, beside the share LARGER, by which a heading is larger than the text."""
+"""Least difference in points, besides the share LARGER, by which a heading is larger than the text."""
 NEXT_LINE = 2.5
-"""Sizes of a heading within which the text below it begins, from the foot of the one to the head of the other."""
+"""Largest distance from the foot of a heading to the text below it, in sizes of the heading."""
 
 
 def _is_numbered_heading(at: Sighting, moving: frozenset[int], lines: Sequence[Line], usual: float) -> bool:
-    """Say whether a line whose only changing number is at one of the positions `moving` is a heading of its page: it is
+    """Say whether a line with one changing number, at one of the positions `moving`, is a heading of its page: it is
     larger than the text or begins like `Part 2`, and text follows close below it."""
     line = lines[at[1]]
     if len(moving) != 1 or len(line.cells) > 1 or not any(map(str.isalpha, line.text)):
@@ -124,7 +124,7 @@ def _is_numbered_heading(at: Sighting, moving: frozenset[int], lines: Sequence[L
 
 
 def _moving(sightings: Sequence[Sighting]) -> frozenset[int]:
-    """Return the positions of the numbers that change from sighting to sighting, each time to another number."""
+    """Return the positions of the numbers that differ in every sighting."""
     count = len(sightings)
     values = zip(*(sighting[3] for sighting in sightings), strict=True)
     return frozenset(at for at, found in enumerate(values) if count > 1 and len(set(found)) == count)
@@ -139,7 +139,7 @@ def _usual_size(pages: Sequence[Sequence[Line]]) -> float:
 
 
 def furniture_of(pages: Sequence[Sequence[Line]], heights: Sequence[float]) -> dict[tuple[int, int], str]:
-    """Map (position of the page, index of the line) to `page_header` or `page_footer`."""
+    """Return {(index of the page, index of the line): `page_header` or `page_footer`}."""
     usual = _usual_size(pages)
     headings: set[tuple[int, int]] = set()
     seen: dict[Key, list[Sighting]] = defaultdict(list)
@@ -163,8 +163,8 @@ def furniture_of(pages: Sequence[Sequence[Line]], heights: Sequence[float]) -> d
 
 
 def _with_text_left(found: dict[tuple[int, int], str], pages: Sequence[Sequence[Line]]) -> dict[tuple[int, int], str]:
-    """Return the furniture, except on pages without other text if these are most pages. Slides and certificates have
-    only such lines, so these are their text; page numbers stay furniture."""
+    """Return the furniture. Keep pages that have no other text if they are most pages: on slides and certificates such
+    lines are the content. Page numbers stay furniture."""
     marked = Counter(page for page, _ in found)
     bare = {at for at, lines in enumerate(pages) if lines and marked[at] == len(lines)}
     if 2 * len(bare) <= sum(map(bool, pages)):
@@ -178,7 +178,7 @@ def _with_text_left(found: dict[tuple[int, int], str], pages: Sequence[Sequence[
 
 
 def _page_number(text: str) -> int | None:
-    """Return the number at one end of a line, or None. Roman numerals are made negative, so that they come before all
+    """Return the number at one end of a line, or None. Roman numerals are made negative, so that they sort before all
     others."""
     words = [word.strip("-–—|. ") for word in text.split()]
     ends = (words[-1], words[0]) if words else ()
@@ -192,8 +192,8 @@ def _page_number(text: str) -> int | None:
 
 
 def _numbered_slots(pages: Sequence[Sequence[Line]], heights: Sequence[float]) -> dict[tuple[int, int], str]:
-    """Map lines as `furniture_of` does: outermost lines at one height on most pages that end or begin with a number
-    that grows from page to page, whatever their words: `Chapter 3. Access control  15`."""
+    """Return furniture in the form of `furniture_of`: outermost lines at one height on most pages that begin or end
+    with a number that grows from page to page, such as `Chapter 3. Access control 15`. Their words may differ."""
     slots: dict[str, list[Sighting]] = defaultdict(list)
     for at, (lines, height) in enumerate(zip(pages, heights, strict=True)):
         outermost: set[str] = set()
@@ -216,7 +216,7 @@ def _numbered_slots(pages: Sequence[Sequence[Line]], heights: Sequence[float]) -
 def _contiguous(
     found: dict[tuple[int, int], str], pages: Sequence[Sequence[Line]], heights: Sequence[float]
 ) -> dict[tuple[int, int], str]:
-    """Keep only lines with nothing except furniture between them and the edge of the page."""
+    """Keep only lines that have nothing but furniture between them and the edge of the page."""
     kept: dict[tuple[int, int], str] = {}
     for at, lines in enumerate(pages):
         order = sorted((i for i, line in enumerate(lines) if not line.rotated), key=lambda i: lines[i].y0)
@@ -240,11 +240,11 @@ def furniture_line(items: Sequence[PdfItem], page: PdfPage) -> Line:
 
 
 MUCH_LARGER = 1.6
-"""Times the size of the text from which text that repeats behind the lines of pages is a watermark."""
+"""Least size of a watermark that repeats behind the lines of pages, in sizes of the running text."""
 LEAST_MARK = 16.0
-"""Points. Smaller text is not looked at."""
+"""Least size of a watermark in points."""
 LEAST_SLANT = 1.6
-"""Least width and height, in sizes, of slanted text. Text in a quarter turn is as narrow as its line."""
+"""Least width and height of slanted text, in font sizes. Text in a quarter turn is as narrow as its line."""
 
 
 def _is_slanted(item: PdfItem) -> bool:
@@ -253,7 +253,7 @@ def _is_slanted(item: PdfItem) -> bool:
 
 def without_watermarks(pages: Sequence[PdfPage]) -> tuple[list[PdfPage], list[list[PdfItem]]]:
     """Return the pages without watermarks, and the watermarks of each: large slanted text, and large text that repeats
-    in one place of many pages with lines across it."""
+    at one position of many pages and is crossed by lines."""
     marks: list[list[PdfItem]] = [[] for _ in pages]
     large = [[i for i in page.items if i.size >= LEAST_MARK and any(map(str.isalpha, i.text))] for page in pages]
     if not any(large):
@@ -278,7 +278,7 @@ def without_watermarks(pages: Sequence[PdfPage]) -> tuple[list[PdfPage], list[li
 
 
 LEAST_SHARE = 0.5
-"""Share of the pages of a document that a watermark is on, unless it is slanted."""
+"""Share of a document's pages that must have a watermark, unless it is slanted."""
 
 
 def _usual_item_size(pages: Sequence[PdfPage]) -> float:
@@ -294,7 +294,7 @@ def _place(item: PdfItem) -> tuple[str, int, int]:
 
 
 def _is_crossed(mark: PdfItem, page: PdfPage) -> bool:
-    """Say whether smaller text lies across a mark."""
+    """Say whether smaller text overlaps a watermark."""
     across = 0.0
     for item in page.items:
         if item.size < mark.size / 1.2:
@@ -308,20 +308,20 @@ def _is_crossed(mark: PdfItem, page: PdfPage) -> bool:
 
 LEAST_NUMBERED = 8
 SAME_COLUMN = 8.0
-"""Points by which numbers of lines may differ at both their ends; one end is aligned better."""
+"""Points by which line numbers may differ at both ends; one end is aligned more closely."""
 EVEN = 0.2
-"""Share of the usual distance by which the distances of numbers may differ."""
+"""Share by which the distances between line numbers may differ from the usual one."""
 LEAST_GOING_ON = 0.12
-"""Share of the numbered lines that must go on in the middle of a sentence; rows of a table begin anew."""
+"""Least share of numbered lines that continue a sentence; rows of a table begin anew."""
 LEAST_ALONE = 2
-"""Numbers beside no text, which say the same: rows of a table have content."""
+"""Fewest line numbers beside no text, which show the same: rows of a table have content."""
 STEPS = (1, 2, 5, 10)
 _LINE_NUMBER = re.compile(r"\d{1,3}")
 
 
 def without_line_numbers(pages: Sequence[PdfPage]) -> tuple[list[PdfPage], list[list[PdfItem]]]:
-    """Return the pages without the numbers of their lines, and the numbers of each page, from the top down: numbers in
-    one column left or right of all text that count lines at even distances, beside text that runs on."""
+    """Return the pages without line numbers, and the line numbers of each page from the top. Line numbers are one
+    column of evenly spaced, counting numbers, left or right of all text, beside lines that continue each other."""
     columns = [_numbers_of(page) for page in pages]
     if not any(columns):
         return list(pages), columns
@@ -352,7 +352,7 @@ def _numbers_of(page: PdfPage) -> list[PdfItem]:
 
 
 def _counting(numbers: Sequence[PdfItem]) -> list[PdfItem]:
-    """Return the longest run of numbers that count at even distances in one column."""
+    """Return the longest run of evenly spaced, counting numbers in one column."""
     best: list[PdfItem] = []
     run: list[PdfItem] = []
     for item in numbers:
@@ -382,7 +382,7 @@ def _counts_on(run: Sequence[PdfItem], item: PdfItem) -> bool:
 
 
 def _goes_on(page: PdfPage, numbers: Sequence[PdfItem]) -> tuple[int, int]:
-    """Return how many numbered lines begin in the middle of a sentence, and how many have no text."""
+    """Return the number of numbered lines that continue a sentence, and the number of those without text."""
     half = median(item.y1 - item.y0 for item in numbers) / 2
     own = set(map(id, numbers))
     first: dict[int, PdfItem] = {}

@@ -1,8 +1,8 @@
-"""Tables that rulings divide: which drawn lines of a page form a grid, and which text is in each of its cells.
+"""Tables with rulings: the drawn lines of a page that form a grid, and the text in each of its cells.
 
-Pieces of drawn lines are joined first. A grid's columns are where its upright lines are, and its bands where its level
-lines are. The text of a cell is set together from the pieces inside it, whatever else is on the same line of the page.
-A band may hold several rows: then its cells hold numbers one below the other, or lines that end before they are full.
+Pieces of drawn lines are joined first. Vertical lines bound a grid's columns, horizontal lines its bands. The text of a
+cell consists of the pieces inside it, without anything else on the same line of the page. A band may contain several
+rows: its cells then have numbers one below the other, or short lines.
 """
 
 from __future__ import annotations
@@ -23,32 +23,34 @@ from pipelines.parsing.pdf.rows import body_rows, has_room
 
 
 NEAR = 3.0
-"""Points. Lines closer than this are one line, and ends closer than this touch."""
+"""Largest distance in points of lines that count as one line, and of ends that touch."""
 LEAST_LENGTH = 5.0
 MOST_RULES = 1500
-"""Joined rulings of a page with grids. A drawing has more."""
+"""Most joined rulings of a page with tables. A page with more is a drawing."""
 MOST_LINES_A_CELL = 12
 LEAST_EDGED = 0.7
-"""Share of inner walls in a grid of coloured cells."""
+"""Least share of inner walls in a grid of coloured cells."""
 MOST_BESIDE = 4
-"""Lines of a band beside which a label may stand for all; in a longer band it belongs to the nearest."""
+"""Most lines of a band beside which a label may apply to all; in a longer band it belongs to the nearest line."""
 DRAWN = 4
-"""Lines that a drawing has at least in both directions."""
+"""Fewest lines of a drawing in each direction."""
 TALL = 2.0
-"""Heights of a piece's font. A piece is taller only if its font has no bounds of its own."""
+"""Heights of a piece in font sizes above which it is too tall; a higher piece is in a font without bounds."""
 LEAST_FILLED = 0.35
-"""Share of the squares of a grid without all its walls that hold cells of text; a chart has fewer."""
+"""Least share of a grid's squares that hold text if some walls are missing; a chart has fewer."""
 LEAST_WALL, FULL_WALL = 0.3, 0.9
-"""Share of a grid that its inner lines reach over; those of a chart end at its bars."""
+"""Least share of a grid that its inner lines extend over, and the share that counts as full; the lines of a chart end
+at its bars."""
 LONGEST_ROW = 60
-"""Characters of a text over all columns of a table at its head or foot. A longer one is a title or a note."""
+"""Most characters of a text over all columns at the head or foot of a table that is a row. A longer one is a title or
+note."""
 
 Spans = list[tuple[float, float]]
 
 
 def joined_rules(rules: Sequence[PdfRule]) -> tuple[list[PdfRule], list[PdfRule]]:
-    """Return the level and the upright rulings, each joined from the pieces it is drawn with: cells have borders of
-    their own, and dotted lines are dots."""
+    """Return the horizontal and the vertical rulings, each joined from its pieces: cells have separate borders, and
+    dotted lines consist of dots."""
     level = [(r.y0, r.x0, r.x1) for r in rules if r.y1 - r.y0 < NEAR and r.x1 - r.x0 >= r.y1 - r.y0]
     upright = [(r.x0, r.y0, r.y1) for r in rules if r.x1 - r.x0 < NEAR and r.y1 - r.y0 >= r.x1 - r.x0]
     return (
@@ -58,7 +60,7 @@ def joined_rules(rules: Sequence[PdfRule]) -> tuple[list[PdfRule], list[PdfRule]
 
 
 def _join_pieces(pieces: Iterable[tuple[float, float, float]]) -> list[tuple[float, float, float]]:
-    """Join pieces (place, start, end) that go on in one line; what stays short is left out."""
+    """Join pieces (position, start, end) that continue in one line; drop what stays short."""
     groups: list[list[tuple[float, float, float]]] = []
     for piece in sorted(pieces):
         if groups and piece[0] - groups[-1][0][0] <= NEAR / 2:
@@ -93,7 +95,7 @@ def _touch(a: PdfRule, b: PdfRule) -> bool:
 
 
 def _components(rules: Sequence[PdfRule]) -> list[list[PdfRule]]:
-    """Group rulings that touch, directly or through others."""
+    """Group rulings that touch directly or through others."""
     groups: list[tuple[list[PdfRule], PdfRule]] = []  # with a ruling as large as all of them
     for rule in rules:
         merged, whole, apart = [rule], rule, []
@@ -117,8 +119,8 @@ def _rule_around(a: PdfRule, b: PdfRule) -> PdfRule:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Columns between `xs` and bands between `ys`. `walls` are the stretches of upright lines at each x, `floors` those
-    of level lines at each y. An `edged` grid is made of edges of areas, too."""
+    """Columns between `xs` and bands between `ys`. `walls` are the ranges covered by vertical lines at each x, `floors`
+    those covered by horizontal lines at each y. An `edged` grid also uses the edges of coloured areas."""
 
     xs: tuple[float, ...]
     ys: tuple[float, ...]
@@ -137,24 +139,24 @@ class Grid:
         return min(max(bisect_right(self.ys, y) - 1, 0), len(self.ys) - 2)
 
     def holds(self, piece: PdfItem | Line) -> bool:
-        """Say whether the middle of a piece is inside; a table may be open at its left and right."""
+        """Say whether the middle of a piece is inside the grid; a table may be open at its left and right."""
         x, y = (piece.x0 + piece.x1) / 2, (piece.y0 + piece.y1) / 2
         inside = self.xs[0] - NEAR <= x <= self.xs[-1] + NEAR and self.ys[0] - NEAR <= y <= self.ys[-1] + NEAR
         return inside and not piece.rotated
 
     def has_wall(self, column: int, row: int) -> bool:
-        """Say whether a vertical ruling is at the left of the cell."""
+        """Say whether a vertical ruling is on the left of the cell."""
         y = (self.ys[row] + self.ys[row + 1]) / 2
         return any(start <= y <= end for start, end in self.walls[column])
 
     def has_ceiling(self, column: int, row: int) -> bool:
-        """Say whether a horizontal ruling is at the top of the cell."""
+        """Say whether a horizontal ruling is on top of the cell."""
         x = (self.xs[column] + self.xs[column + 1]) / 2
         return any(start <= x <= end for start, end in self.floors[row])
 
     def without_slivers(self, pieces: Sequence[PdfItem]) -> Grid:
-        """Return the grid without the columns and bands that are too narrow for text and hold none: the edges of shaded
-        areas beside the rulings, and double rulings. The longer line of their two sides stays."""
+        """Return the grid without the columns and bands that have no text and are too narrow for it: edges of shaded
+        areas beside rulings, and double rulings. The longer line of their two sides is kept."""
         size = median(piece.size for piece in pieces) if pieces else 0.0
         across = sorted((piece.x0 + piece.x1) / 2 for piece in pieces)
         down = sorted((piece.y0 + piece.y1) / 2 for piece in pieces)
@@ -163,7 +165,8 @@ class Grid:
         return self._only(columns, bands)
 
     def without_short_walls(self, pieces: Sequence[PdfItem]) -> Grid:
-        """Return the grid without walls that are beside few bands and divide no two texts: sides of shaded cells."""
+        """Return the grid without walls that touch few bands and separate no two texts, such as sides of shaded
+        cells."""
         held = {(self.row((p.y0 + p.y1) / 2), self.column((p.x0 + p.x1) / 2)) for p in pieces}
         bands = range(len(self.ys) - 1)
         kept = [0]
@@ -184,8 +187,8 @@ class Grid:
         )
 
     def is_drawing(self, cells: int) -> bool:
-        """Say whether the lines are those of a chart: most reach over a small part of the grid, and there are few cells
-        of text among them."""
+        """Say whether the lines belong to a chart: most extend over a small part of the grid, and few cells have
+        text."""
         columns, bands = range(len(self.xs) - 1), range(len(self.ys) - 1)
         walls = [[self.has_wall(at, row) for at in columns[1:]] for row in bands]
         floors = [[self.has_ceiling(column, at) for at in bands[1:]] for column in columns]
@@ -194,7 +197,7 @@ class Grid:
 
 
 def _share(drawn: Sequence[Sequence[bool]]) -> float:
-    """Return the share of lines that are drawn, in those rows or columns that have any."""
+    """Return the share of drawn lines among the rows or columns that have any."""
     some = [own for own in drawn if any(own)]
     return sum(map(sum, some)) / max(sum(map(len, some)), 1) if some else 0.0
 
@@ -202,7 +205,7 @@ def _share(drawn: Sequence[Sequence[bool]]) -> float:
 def _lines_to_keep(
     places: Sequence[float], spans: Sequence[Spans], middles: Sequence[float], least: float
 ) -> list[int]:
-    """Return the indexes of the lines that are left when strips narrower than `least` without text are closed."""
+    """Return the indexes of the lines to keep when strips without text that are narrower than `least` are removed."""
     kept: list[int] = []
     for at, place in enumerate(places):
         if kept and place - places[kept[-1]] < least:
@@ -224,8 +227,8 @@ def _length(spans: Spans) -> float:
 
 
 def grids_of(rules: Sequence[PdfRule]) -> list[Grid]:
-    """Return the grids of at least two columns and two bands: those of lines first, then those that edges of coloured
-    areas make with lines, where the lines alone make none."""
+    """Return the grids of at least two columns and two bands: first those of drawn lines, then those of lines together
+    with edges of coloured areas, where lines alone form no grid."""
     found = _grids([rule for rule in rules if not rule.edge])
     if not any(rule.edge for rule in rules):
         return found
@@ -256,7 +259,7 @@ def _grids(rules: Sequence[PdfRule], edged: bool = False) -> list[Grid]:
 
 @dataclass(slots=True)
 class _Cell:
-    """A cell: where it begins, how many bands and columns it covers, and its pieces or lines of text."""
+    """A cell: its first column and band, how many columns and bands it covers, and its pieces or lines of text."""
 
     row: int
     column: int
@@ -266,14 +269,14 @@ class _Cell:
     texts: list[Cellet] = field(default_factory=list)
 
     def set_lines(self) -> list[tuple[Cellet, ...]]:
-        """Set the text together from the pieces, line by line, and return the parts of lines that gaps keep apart."""
+        """Assemble the text from the pieces, line by line, and return the parts of lines between gaps."""
         rows = [cellets_of(row) for row in _lines_of(self.pieces)]
         self.texts = [_one(row) for row in rows]
         return rows
 
 
 def _lines_of(pieces: Sequence[PdfItem]) -> list[list[PdfItem]]:
-    """Return the lines of text in a cell. A bullet may have a box of several lines; it belongs to the first of them."""
+    """Return the lines of text in a cell. A bullet may have a box several lines high; it belongs to the first line."""
     tall = [piece for piece in pieces if piece.y1 - piece.y0 > TALL * piece.size]
     rows = rows_of([piece for piece in pieces if piece.y1 - piece.y0 <= TALL * piece.size] if tall else pieces)
     if len(tall) == len(pieces):
@@ -286,7 +289,7 @@ def _lines_of(pieces: Sequence[PdfItem]) -> list[list[PdfItem]]:
 
 
 def _one(cellets: Sequence[Cellet]) -> Cellet:
-    """Return the pieces of one line of a cell as one."""
+    """Return the pieces of one line of a cell as one piece."""
     first = cellets[0]
     return replace(
         first,
@@ -299,7 +302,7 @@ def _one(cellets: Sequence[Cellet]) -> Cellet:
 
 
 def _cut(piece: PdfItem, grid: Grid) -> list[PdfItem]:
-    """Cut a piece at the walls it lies across, each at the nearest space: a layout library joins what is close."""
+    """Cut a piece at the walls that it crosses, each at the nearest space: a layout library joins close words."""
     row = grid.row((piece.y0 + piece.y1) / 2)
     first, last = bisect_right(grid.xs, piece.x0 + NEAR), bisect_left(grid.xs, piece.x1 - NEAR)
     found = []
@@ -318,7 +321,7 @@ def _cut(piece: PdfItem, grid: Grid) -> list[PdfItem]:
 
 
 def _cells(grid: Grid, pieces: Sequence[PdfItem]) -> list[_Cell]:
-    """Return the cells that hold text; squares with no ruling between them are one cell."""
+    """Return the cells that have text; squares with no ruling between them form one cell."""
     found: dict[tuple[int, int], _Cell] = {}
     for piece in pieces:
         row = grid.row((piece.y0 + piece.y1) / 2)
@@ -339,7 +342,8 @@ def _cells(grid: Grid, pieces: Sequence[PdfItem]) -> list[_Cell]:
 
 
 def _unmerge(cell: _Cell, grid: Grid) -> list[_Cell]:
-    """Divide a cell over several columns whose lines of text stand apart in these columns: its walls are not drawn."""
+    """Divide a cell over several columns whose lines of text are aligned with those columns: the walls between them are
+    not drawn."""
     rows = cell.set_lines()
     if cell.width == 1:
         return [cell]
@@ -361,8 +365,8 @@ def _unmerge(cell: _Cell, grid: Grid) -> list[_Cell]:
 
 
 def _spread(cells: Sequence[_Cell]) -> list[_Cell]:
-    """Divide each cell over several bands whose lines stand beside the text of each of these bands: the lines between
-    the bands are not drawn there."""
+    """Divide each cell over several bands that has lines beside the text of each band: the lines between the bands are
+    not drawn."""
     beside: dict[int, list[float]] = {}
     for cell in cells:
         if cell.height == 1 and len(cell.texts) == 1:
@@ -388,7 +392,7 @@ def _middle(cellet: Cellet) -> float:
 
 
 def _baselines(cells: Sequence[_Cell]) -> list[float]:
-    """Return the middles of the lines of text of a band, from the top."""
+    """Return the vertical middles of the lines of text in a band, from the top."""
     found: list[list[float]] = []
     texts = sorted((text for cell in cells for text in cell.texts), key=_middle)
     for text in texts:
@@ -411,7 +415,7 @@ def _has_rows(cells: Sequence[_Cell], grid: Grid, baselines: int) -> bool:
 
 
 def _rows(cells: Sequence[_Cell], grid: Grid) -> tuple[list[Cells], dict[tuple[int, int], int]]:
-    """Return the rows of all bands, and of each cell by row and column how many rows it covers."""
+    """Return the rows of all bands, and the number of rows that each cell covers, by row and column."""
     rows: list[Cells] = []
     begins: list[int] = []
     tall: list[_Cell] = []
@@ -437,7 +441,7 @@ def _rows(cells: Sequence[_Cell], grid: Grid) -> tuple[list[Cells], dict[tuple[i
 
 
 def _divide_band(cells: Sequence[_Cell], baselines: Sequence[float]) -> tuple[list[Cells], list[_Cell]]:
-    """Return the rows of a band, and its cells that stand beside all of them, between their lines."""
+    """Return the rows of a band, and its cells that apply to all rows and stand between their lines."""
     tall = [cell for cell in cells if len(baselines) <= MOST_BESIDE and _is_between(cell, cells)]
     apart = [cell for cell in cells if not any(cell is other for other in tall)]
     if tall and apart:
@@ -454,7 +458,7 @@ def _divide_band(cells: Sequence[_Cell], baselines: Sequence[float]) -> tuple[li
 
 
 def _is_between(cell: _Cell, cells: Sequence[_Cell]) -> bool:
-    """Say whether the only line of a cell is at the height of no line of the cells that have several."""
+    """Say whether a cell's only line is level with no line of the cells that have several lines."""
     several = [text for other in cells if len(other.texts) > 1 for text in other.texts]
     middle, reach = _middle(cell.texts[0]), 0.3 * (cell.texts[0].y1 - cell.texts[0].y0)
     return len(cell.texts) == 1 and bool(several) and all(abs(_middle(text) - middle) > reach for text in several)
@@ -480,8 +484,8 @@ def ruled_tables(rules: Sequence[PdfRule], lines: Sequence[Line]) -> tuple[list[
 
 
 def _ruled_table(grid: Grid, lines: Sequence[Line], inside: list[int]) -> tuple[PageTable | None, bool]:
-    """Return the text inside a grid as a table, or None if it reads as none, and whether it is a drawing. Rows over all
-    columns at its head and its foot, titles and notes, are left to the lines around it."""
+    """Return the text inside a grid as a table, or None if it is not a table, and whether the grid is a drawing.
+    Full-width rows at its head and foot, which are titles and notes, are left as lines outside the table."""
     while inside:
         pieces = [piece for i in inside for cellet in lines[i].cells for piece in cellet.pieces]
         whole = grid.without_slivers(pieces)
@@ -499,8 +503,8 @@ def _ruled_table(grid: Grid, lines: Sequence[Line], inside: list[int]) -> tuple[
 
 
 def _are_coloured(cells: Sequence[_Cell], grid: Grid) -> bool:
-    """Say whether the edges of a grid are those of cells: most cells have walls and text. Shaded rows have white ones
-    between them, and bars of a chart hold little text."""
+    """Say whether the edges of a grid belong to cells: most cells have walls and text. Shaded rows have white rows
+    between them, and bars of a chart have little text."""
     columns, bands = len(grid.xs) - 1, len(grid.ys) - 1
     walls = sum(grid.has_wall(at, row) for at in range(1, columns) for row in range(bands))
     filled = sum(cell.width * cell.height for cell in cells)
@@ -508,7 +512,7 @@ def _are_coloured(cells: Sequence[_Cell], grid: Grid) -> bool:
 
 
 def _edge_lines(cells: Sequence[_Cell], grid: Grid, lines: Sequence[Line], inside: Sequence[int]) -> set[int]:
-    """Return the lines of a first or last row over all columns that is a title or a note."""
+    """Return the lines of a first or last row that is a full-width title or note."""
     bands = sorted({cell.row for cell in cells})
     wide = {cell.row: cell for cell in cells if cell.width == len(grid.xs) - 1 and cell.height == 1}
     if len(bands) < 3:
@@ -522,7 +526,7 @@ def _edge_lines(cells: Sequence[_Cell], grid: Grid, lines: Sequence[Line], insid
 
 
 def _is_outside(cell: _Cell) -> bool:
-    """Say whether a row over all columns is the title of the table or a note to it."""
+    """Say whether a full-width row is the title of the table or a note to it."""
     return CAPTION.match(cell.texts[0].text) is not None or sum(len(text.text) for text in cell.texts) > LONGEST_ROW
 
 

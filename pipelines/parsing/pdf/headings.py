@@ -1,8 +1,8 @@
-"""Which blocks of a PDF are headings, and the level of each.
+"""The headings among the blocks of a PDF, and the level of each.
 
 A level comes from a tag or bookmark if the file has them, else from numbering, then from style. A heading belongs under
-the nearest heading before it that outranks it. Headings of one numbering scheme are siblings wherever they meet, and so
-are unnumbered ones of one style.
+the nearest heading before it with a higher rank. Headings of one numbering scheme are siblings, and so are unnumbered
+headings of one style.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def _plain(text: str) -> str:
 def mark_bookmarked(drafts: list[Draft], bookmarks: Sequence[Bookmark]) -> dict[int, int]:
     """Map the position in `drafts` of each block that is the heading of a bookmark to its level in the outline.
 
-    A block whose first whole lines are its heading is split after them, in place."""
+    A block that begins with a heading of whole lines is split after them, in place.
+    """
     wanted: dict[tuple[int, str], list[int]] = defaultdict(list)
     for mark in bookmarks:
         if sum(map(str.isalnum, mark.title)) >= LEAST_LETTERS:
@@ -64,8 +65,8 @@ def mark_bookmarked(drafts: list[Draft], bookmarks: Sequence[Bookmark]) -> dict[
 
 
 def _beginnings(draft: Draft) -> Iterator[tuple[int, str]]:
-    """Yield the ways in which the block's first lines may be written as a title: one to four of them, with or without
-    the number they begin with."""
+    """Yield the possible titles at the start of the block: its first one to four lines, with and without their
+    number."""
     text = ""
     for count, line in enumerate(draft.lines[:MOST_BOOKMARK_LINES], 1):
         text += _plain(line.text)
@@ -114,7 +115,7 @@ class HeadingNumber:
 
 
 def numbering_of(text: str) -> HeadingNumber | None:
-    """Return the numbering a heading begins with, if any."""
+    """Return the number at the beginning of a heading, or None."""
     keyword = KEYWORD.match(text)
     if keyword:
         return HeadingNumber(keyword[1].lower(), 1, keyword[2].lower())
@@ -134,11 +135,11 @@ _ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
 _LATIN = str.maketrans("ІХ", "IX")
 LEAST_COUNTED = 3
 LEAST_BELOW = 100
-"""Characters of a paragraph that a numbered line above it may be the heading of."""
+"""Fewest characters of the paragraph below a numbered line for the line to be its heading."""
 
 
 def order(numbering: HeadingNumber) -> int:
-    """Return the rank of a numbering; the smaller one is the outer one if nothing else decides."""
+    """Return the rank of a numbering; the smaller one is the outer level if nothing else decides."""
     return _RANKS.get(numbering.kind, _SCHEMES.get(numbering.kind, 9)) + (numbering.depth - 1)
 
 
@@ -158,7 +159,7 @@ class _Rank:
     numbering: HeadingNumber | None
 
     def outranks(self, other: _Rank) -> bool:
-        """Say whether `other` belongs under this heading if it follows it."""
+        """Say whether `other`, following this heading, belongs under it."""
         mine, theirs = self.numbering, other.numbering
         if mine and theirs:
             if mine.kind == theirs.kind:
@@ -186,7 +187,8 @@ class _Rank:
 
 
 def _rank(draft: Draft, style: DocumentStyle) -> _Rank:
-    """Return the rank of a heading. A size on a page set throughout in another size counts relative to that size."""
+    """Return the rank of a heading. On a page that is set throughout in another size, its size counts relative to that
+    size."""
     bold = all(line.bold for line in draft.lines)
     italic = all(line.italic for line in draft.lines)
     letters = [char for char in draft.text if char.isalpha()]
@@ -197,14 +199,14 @@ def _rank(draft: Draft, style: DocumentStyle) -> _Rank:
 
 
 def _title(headings: Sequence[Draft], ranks: Sequence[_Rank], opens: bool) -> str | None:
-    """Return the text of the document's title: the heading that opens it, if no other looks like it."""
+    """Return the text of the document's title: the opening heading, if no other heading has its style."""
     if not (ranks and opens) or ranks[0].numbering or any(rank.is_sibling(ranks[0]) for rank in ranks[1:]):
         return None
     return headings[0].text.casefold()
 
 
 def give_levels(headings: Sequence[Draft], style: DocumentStyle, opens: bool = False) -> None:
-    """Fill in the levels that are not given, in place. `opens` says that hardly any text precedes the first heading."""
+    """Fill in the missing levels, in place. `opens` says that hardly any text precedes the first heading."""
     above: list[tuple[_Rank, int]] = []
     ranks = [_rank(draft, style) for draft in headings]
     title = _title(headings, ranks, opens)
@@ -221,7 +223,7 @@ def give_levels(headings: Sequence[Draft], style: DocumentStyle, opens: bool = F
 
 
 def _close(above: list[tuple[_Rank, int]], rank: _Rank) -> None:
-    """Remove the headings that `rank` does not belong under."""
+    """Remove the headings under which a heading of this rank does not belong."""
     sibling = next((at for at in range(len(above) - 1, -1, -1) if above[at][0].is_sibling(rank)), None)
     if sibling is not None and not any(rank.outranks(other) for other, _ in above[:sibling]):
         del above[sibling:]
@@ -236,11 +238,11 @@ def _close(above: list[tuple[_Rank, int]], rank: _Rank) -> None:
 LONGEST_HEADING = 200
 SMALLEST = 0.95
 LEAST_TAGGED = 1 / 3
-"""Tagged headings per page; from this on the file's tags are trusted and no other headings are sought."""
+"""Tagged headings for each page from which the file's tags are trusted and no other headings are searched."""
 LEAST_RUN = 3
 LONGEST_BEFORE_TITLE = 60
 LEAST_OUTLINED = 0.5
-"""Share of the headings. An outline that names fewer does not decide levels: many are leftovers of styles."""
+"""Least share of the headings that an outline must name to decide levels: many outlines are leftovers of styles."""
 _MONTH = (
     "jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|oct(ober)?|nov(ember)?|"
     "dec(ember)?|січ(ня|ень)|лют(ого|ий)|берез(ня|ень)|квіт(ня|ень)|трав(ня|ень)|черв(ня|ень)|лип(ня|ень)|"
@@ -256,7 +258,8 @@ NEVER = re.compile(
     r"|.*[\w.+-]@[\w-]++\.\w++|https?://\S+|page \d+( of \d+)?|стор(інка|\.) \d+",
     re.IGNORECASE,
 )
-"""Texts that are never headings: dates, periods, units, addresses and page numbers are set apart as headings are."""
+"""Pattern of texts that are never headings although they look like one: dates, periods, units, addresses and page
+numbers."""
 _BARE_NUMBER = re.compile(r"(chapter|part|розділ|глава)?\s*\d{1,2}\.?", re.IGNORECASE)
 _TAGGED = re.compile(r"H([1-6])$")
 _NO_HEADING_END = (",", ";", "-", "–", "—")
@@ -279,7 +282,7 @@ def _is_sentence(text: str) -> bool:
 
 
 def _by_style(draft: Draft, style: DocumentStyle) -> bool:
-    """Say whether a block is larger than the running text, or bold in a document of plain text."""
+    """Say whether a block is larger than the running text, or is bold in a document of plain text."""
     text, lines, size = draft.text, draft.lines, style.size_on(draft.lines[0].page)
     if len(lines) > 4 or not _is_title_like(text):
         return False
@@ -291,7 +294,7 @@ def _by_style(draft: Draft, style: DocumentStyle) -> bool:
 
 def _by_number(draft: Draft, following: Draft | None) -> bool:
     """Say whether a block is a number and a short title on a line of its own, or begins like `Article 5`. A number of
-    one part may as well begin an item of a list, unless the block below has the first number within it."""
+    one part may also begin a list item, unless the block below has its first subnumber."""
     text = draft.text
     if len(draft.lines) > 2 or len(text) > 100 or not _is_title_like(text) or text.rstrip().endswith((".", ":", "?")):
         return False
@@ -309,8 +312,8 @@ def _by_number(draft: Draft, following: Draft | None) -> bool:
 
 
 def _counting_lines(drafts: Sequence[Draft]) -> set[int]:
-    """Return the positions of short numbered lines that count the sections of a text: 1, 2, 3, each above a paragraph.
-    Items of a list follow each other, and are sentences."""
+    """Return the indexes of short numbered lines that count the sections of a text: 1, 2, 3, each above a paragraph.
+    List items follow each other and are sentences, so they do not count."""
     found: set[int] = set()
     run: list[tuple[int, HeadingNumber]] = []
     for at, (draft, following) in enumerate(pairwise(drafts)):
@@ -335,7 +338,7 @@ def _may_count(draft: Draft, following: Draft) -> bool:
 
 
 def _value(numbering: HeadingNumber) -> int:
-    """Return the place of a number of one part in its sequence."""
+    """Return the position of a one-part number in its sequence."""
     text = numbering.number.translate(_LATIN).upper()
     if numbering.kind == "roman":
         values = [_ROMAN_VALUES[char] for char in text]
@@ -344,7 +347,7 @@ def _value(numbering: HeadingNumber) -> int:
 
 
 def _by_space(draft: Draft, following: Draft | None, usual_gap: float) -> bool:
-    """Say whether a block is a few words on one line, with clearly more space above than paragraphs have."""
+    """Say whether a block is a few words on one line with clearly more space above it than paragraphs have."""
     text = draft.text.rstrip()
     if len(draft.lines) != 1 or len(text) > 60 or len(text.split()) > 7 or not _is_title_like(text):
         return False
@@ -357,8 +360,7 @@ def _by_space(draft: Draft, following: Draft | None, usual_gap: float) -> bool:
 
 
 def _by_shape(draft: Draft, following: Draft | None) -> bool:
-    """Say whether a block is a few words in title case without an end mark, as a paragraph of its own before a long
-    one."""
+    """Say whether a block is a short paragraph in title case without an end mark, before a long paragraph."""
     text = draft.text.strip()
     words = text.split()
     if len(draft.lines) != 1 or len(text) > 70 or not 1 <= len(words) <= 9 or not _is_title_like(text):
@@ -373,7 +375,7 @@ def _by_shape(draft: Draft, following: Draft | None) -> bool:
 
 def _stands_out(draft: Draft, style: DocumentStyle) -> bool:
     """Say whether a block may be a heading although it has neither number nor style: it is not a list item, and not
-    smaller than running text, as text in figures is."""
+    smaller than running text. Text in figures is often smaller."""
     return not draft.marker and draft.size >= SMALLEST * style.size_on(draft.lines[0].page)
 
 
@@ -409,7 +411,7 @@ def mark_headings(drafts: list[Draft], style: DocumentStyle, bookmarks: Sequence
 
 
 def _is_tagged(drafts: Sequence[Draft]) -> bool:
-    """Say whether the file itself tags its headings, on most of its pages."""
+    """Say whether the file itself tags headings on most of its pages."""
     found = [draft.lines[0] for draft in drafts if draft.lines]
     tags = sum(_TAGGED.match(line.tag or "") is not None for line in found)
     return tags >= LEAST_TAGGED * len({line.page for line in found})
@@ -431,7 +433,8 @@ def _looks_like_heading(draft: Draft, following: Draft | None, style: DocumentSt
 
 
 def _unmark_runs(drafts: Sequence[Draft], outlined: Container[int]) -> None:
-    """Unmark headings of one style that follow each other with nothing between: they are lines of a cover or a list."""
+    """Unmark headings of one style that follow each other with no text between them: they are lines of a cover or a
+    list."""
     run: list[Draft] = []
     for at, draft in enumerate([*drafts, None]):
         own = draft is not None and draft.kind == "heading" and draft.level is None and at not in outlined
@@ -453,7 +456,7 @@ def _alike(a: Draft, b: Draft) -> bool:
 
 
 def _join_parts(drafts: Sequence[Draft], outlined: Container[int]) -> None:
-    """Join a bare number that is set apart from its title with that title. The number's draft is emptied as a mark."""
+    """Join a number that is separate from its title with that title. The number's draft is emptied as a mark."""
     for at, (first, second) in enumerate(pairwise(drafts)):
         if not first.lines or second.kind != "heading" or second.lines[0].page != first.lines[0].page:
             continue
@@ -466,7 +469,7 @@ def _join_parts(drafts: Sequence[Draft], outlined: Container[int]) -> None:
 
 def _is_number_of(first: Draft, second: Draft) -> bool:
     """Say whether a block is the number of the heading below it, not a heading above that one: a chapter above its
-    first section is larger, or the section has a number of its own."""
+    first section is larger, or the section has its own number."""
     bare = _BARE_NUMBER.fullmatch(first.text.strip())
     if bare is None or numbering_of(second.text) is not None:
         return False

@@ -1,8 +1,8 @@
-"""How the lines of a PDF become blocks in reading order.
+"""The conversion of a PDF's lines into blocks in reading order.
 
-Running headers and footers are set apart, tables are found, and the other lines are joined into paragraphs and list
+Running headers and footers are separated, tables are found, and the other lines are joined into paragraphs and list
 items by distance, indent and font. Headings are marked, and blocks that a page boundary divides are joined again. No
-letter may be lost on the way: `blocks_of` counts.
+letter may be lost: `blocks_of` counts them.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from pipelines.records import Block, BlockCell, Box, TextRun
 JOINABLE = ("paragraph", "list_item")
 DEEPEST_ITEM = 6
 LEAST_TURNED = 80
-"""Characters of one direction other than the page's, from which on they are text as any other."""
+"""Fewest characters in another direction than the page's that count as ordinary text."""
 SAME_WIDTH = 0.15
 """Share by which columns of one text may differ in width; the last lines of a column may all be short."""
 NEAR_BOX = 2.5
@@ -68,8 +68,8 @@ TALLEST_DRAWING = 0.7
 def blocks_of(
     pages: Sequence[PdfPage], bookmarks: Sequence[Bookmark] = ()
 ) -> tuple[tuple[Block, ...], list[tuple[int, float]]]:
-    """Return the blocks of the whole document, and (page, share) of each page that has more than one letter in a
-    hundred in no block."""
+    """Return the blocks of the document, and (page, share) of each page on which more than one letter in a hundred is
+    in no block."""
     shown, numbers = _laid_flat(pages)
     flat, counted = without_line_numbers(with_monospace(shown))
     flat, marks = without_watermarks(flat)
@@ -102,8 +102,8 @@ def blocks_of(
 
 
 def _laid_flat(pages: Sequence[PdfPage]) -> tuple[list[PdfPage], dict[int, int]]:
-    """Return the pages, each followed by its parts as pages with negative numbers, and the number of the page that each
-    of these numbers is part of."""
+    """Return the pages, each followed by its parts as pages with negative numbers, and for each such number the number
+    of its page."""
     flat: list[PdfPage] = []
     numbers: dict[int, int] = {}
     for page in pages:
@@ -116,7 +116,7 @@ def _laid_flat(pages: Sequence[PdfPage]) -> tuple[list[PdfPage], dict[int, int]]
 
 
 def _set_aside(drafts: Sequence[Draft]) -> None:
-    """Mark a few turned words, such as a note on the margin, as uncertain text and never a heading."""
+    """Mark a small amount of rotated text, such as a note in the margin, as uncertain and never a heading."""
     for draft in drafts:
         if draft.lines:
             draft.kind, draft.confidence, draft.metadata = "paragraph", 0.5, {"orientation": "rotated"}
@@ -125,7 +125,7 @@ def _set_aside(drafts: Sequence[Draft]) -> None:
 def _with_headings(
     drafts: Sequence[Sequence[Draft]], style: DocumentStyle, bookmarks: Sequence[Bookmark]
 ) -> list[list[Draft]]:
-    """Mark headings over the whole document, which may split or empty blocks, and return the blocks by page."""
+    """Mark headings over the whole document, which may split or empty blocks. Return the blocks by page."""
     numbered = [(at, draft) for at, page in enumerate(drafts) for draft in page]
     order = {id(draft): at for at, draft in numbered}
     every = [draft for _, draft in numbered]
@@ -215,7 +215,7 @@ def _table_draft(table: PageTable, page: PdfPage) -> Draft:
 
 
 def _add_units(drafts: list[Draft], line: Line) -> None:
-    """Add the line of units above a table to its caption."""
+    """Add a line that names the units of a table to the table's caption."""
     if drafts and drafts[-1].kind == "caption":
         drafts[-1].lines.append(line)
     else:
@@ -227,7 +227,7 @@ def _add_units(drafts: list[Draft], line: Line) -> None:
 
 def _join_pages(drafts: list[list[Draft]], edges: list[list[tuple[str, Line]]], main: Container[int]) -> None:
     """Join blocks that a page or column boundary divides, in place; a joined block stays on its first page. Only the
-    pages at the indexes `main` follow each other; others are parts of pages."""
+    pages at the indexes `main` are consecutive pages; others are parts of pages."""
     last: Draft | None = None
     for at, page in enumerate(drafts):
         if not page or at not in main:
@@ -261,13 +261,14 @@ def _join_columns(page: list[Draft]) -> None:
 
 
 def _fits(end: Line, begin: Line) -> bool:
-    """Say whether the text of one column may go on in another: it is as wide, or the text continues a sentence."""
+    """Say whether the text of one column may continue in another: both have the same width, or the text continues a
+    sentence."""
     wide, other = end.right - end.left, begin.right - begin.left
     return begin.text.lstrip()[:1].islower() or abs(wide - other) <= SAME_WIDTH * max(wide, other)
 
 
 def _goes_on(last: Draft, first: Draft) -> bool:
-    """Say whether the first block after a boundary is the rest of the last one before it."""
+    """Say whether the first block after a boundary continues the last block before it."""
     if last.kind not in JOINABLE or first.kind != "paragraph" or not last.lines or not first.lines:
         return False
     end, begin = last.lines[-1], first.lines[0]
@@ -281,7 +282,7 @@ def _goes_on(last: Draft, first: Draft) -> bool:
 
 
 def _table_goes_on(last: Draft, first: Draft) -> int | None:
-    """Return how many rows of `first` repeat the header if it continues the table `last`; else None."""
+    """Return how many rows of `first` repeat the header if it continues the table `last`; otherwise return None."""
     if same_columns(last.edges, first.edges) is None:
         return None
     repeated = 0
@@ -384,9 +385,9 @@ def _weight(text: str) -> int:
 
 
 MOST_SHARE = 0.8
-"""Share of the area of its page; a larger picture is its background, or the page is a scan."""
+"""Largest share of a page's area for a figure. A larger picture is a background, or the page is a scan."""
 MOST_LETTERS = 300
-"""Characters of text over a picture; with more, the picture is the background of that text."""
+"""Most characters of text over a figure. A picture with more is the background of that text."""
 _TOUCHING = 1.5
 
 
@@ -394,7 +395,7 @@ _TOUCHING = 1.5
 
 
 def figures_of(page: PdfPage) -> list[Block]:
-    """Return the pictures of a page that are figures. A picture drawn in strips or tiles is one figure."""
+    """Return the figures among the pictures of a page. A picture drawn in strips or tiles is one figure."""
     regions: list[tuple[Box, list[str]]] = []
     for picture in page.pictures:
         box = picture.box

@@ -14,14 +14,14 @@ from pipelines.parsing.pdf.vertical import paragraphs_of
 from pipelines.records import Box
 
 CELL_GAP = 0.95
-"""Share of the font size; pieces of a row farther apart than this are separate cells."""
+"""Least gap between separate cells of a row, as a share of the font size."""
 IN_LINE = 0.36
-"""Share of a line's height; its characters have their middle at most this far from the line's middle."""
+"""Largest distance between the middle of a character and the middle of its line, as a share of the line's height."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cellet:
-    """Pieces of one line without a wide gap between them. `pieces` are as the page has them."""
+    """Pieces of one line without a wide gap between them. `pieces` are the original pieces of the page."""
 
     text: str
     x0: float
@@ -34,7 +34,7 @@ class Cellet:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of text. `column` numbers the columns of a page in reading order; `left` and `right` are the column's
+    """One line of text. `column` is the number of its column in reading order; `left` and `right` are the column's
     edges in points. `gaps` are those of records.Run. A `vertical` line is a column of text set from top to bottom."""
 
     page: int
@@ -63,7 +63,7 @@ class Line:
 
 
 def cellets_of(row: Row) -> tuple[Cellet, ...]:
-    """Return the pieces of a row joined, but for those that a wide gap keeps apart."""
+    """Return the pieces of a row joined, except across wide gaps."""
     groups: list[Row] = []
     for item in row:
         previous = groups[-1][-1] if groups else None
@@ -86,7 +86,7 @@ def cellets_of(row: Row) -> tuple[Cellet, ...]:
 
 
 def _joined_text(group: Row) -> str:
-    """Join the texts of pieces; those close together are one word unless a space is between them."""
+    """Join the texts of pieces; pieces close together are one word unless one has a space there."""
     text = group[0].text
     for before, item in pairwise(group):
         near = item.x0 - before.x1 < 0.12 * max(item.size, 1.0)
@@ -123,8 +123,8 @@ def _line(row: Row, page: PdfPage, column: int, left: float, right: float) -> Li
 
 
 def _with_gaps(line: Line, gaps: Sequence[PdfGap]) -> Line:
-    """Return the line with the gaps that belong to it; `gaps` are sorted from the top down. Boxes of lines that are set
-    close overlap, so only the middle of a box decides."""
+    """Return the line with its gaps; `gaps` are sorted from the top. Boxes of close lines overlap, so the middle of a
+    gap's box decides."""
     middle, reach = (line.y0 + line.y1) / 2, IN_LINE * (line.y1 - line.y0)
     first = bisect_left(gaps, middle - reach, key=lambda gap: gap.y)
     last = bisect_right(gaps, middle + reach, first, key=lambda gap: gap.y)

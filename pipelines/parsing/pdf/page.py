@@ -1,9 +1,9 @@
 """The content of a PDF page: pieces of text with boxes and reliable fonts, rulings, and the raw text.
 
 Coordinates are PDF points from the top left. The pieces come from a layout library that straightens quotes and dashes
-and may lose or rewrite a word; the raw text is PDFium's, complete. `restored` gives each piece its own characters back
-and returns the parts of the raw text that no piece holds. Monospaced fonts are recognised by their widths, since names
-do not always tell.
+and may lose or rewrite a word; the raw text is PDFium's, complete. `restore` gives each piece its original characters
+and returns the parts of the raw text that are in no piece. Monospaced fonts are recognised by their widths, since font
+names are unreliable.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from pipelines.records import Block, Box
 
 LEAST_COVERAGE = 0.99
 LEAST_WORK, MOST_WORK = 20_000, 4
-"""Steps of looking for the pieces of a page, and further steps for each of its characters, so that the work stays
+"""Most steps of matching the pieces of a page: a base, and further steps for each character, so that the work stays
 linear."""
 CHARACTERS_A_STEP = 256
 TIERS = (40, 20, 12, 6, 1)
-"""Least characters of the pieces matched in each round. Longer pieces are matched first: a short one occurs in several
-places, also inside longer ones."""
+"""Fewest characters of the pieces matched in each round. Longer pieces are matched first, since a short one may occur
+several times, also inside longer ones."""
 LEAST_LINE = 20
-"""Characters of a piece that is looked for in order. Shorter pieces are matched closest to the text before them."""
+"""Fewest characters of a piece that is matched in order. Shorter pieces are matched nearest to the text before them."""
 _HYPHENS = dict.fromkeys(map(ord, "\x02\xad\ufffe"), "-")
 RAISED, LOWERED, _MOST_MARKED = 0xF5000, 0xF6000, 0x80
-"""Code points that stand for raised and lowered characters while text is matched: the first of each, and how many."""
+"""Code points that replace raised and lowered characters during matching: the first of each kind, and their number."""
 _MARKED: dict[int, int | str] = {first + code: code for first in (RAISED, LOWERED) for code in range(_MOST_MARKED)}
 _SIGNS = _MARKED | {RAISED + ord(sign): raise_text(sign) for sign in "0123456789"}
 _RUN_OF_MARKED = re.compile("([\U000f5000-\U000f507f]++)|[\U000f6000-\U000f607f]++")
@@ -48,19 +48,19 @@ _STRAIGHT = {
     **dict.fromkeys(map(ord, "•●▪◦‣∙■□►➢▶"), "-"),
 }
 _RAISED = re.compile(r"([®™©℠†‡*]|\(\d{1,2}\))")
-"""Small signs above a line; the raw text may have them after all lines of the page."""
+"""Pattern of small raised signs on a line; the raw text may have them after all lines of the page."""
 _SPACES = re.compile(r"(\s+)")
 _LEAD = re.compile(r"[•●▪◦‣∙·■□►➢▶\-–—*\uf000-\uf0ff]\s+")
-"""A bullet before its text; the raw text may have it in another place."""
+"""Pattern of a bullet before its text; the raw text may have it in another position."""
 
 
 @dataclass(frozen=True, slots=True)
 class PdfItem:
     """A piece of one line. `tag` and `group` come from a tagged PDF: the block-level structure element that holds the
-    piece (`P`, `H1`, `LI`, `TD`, ...) and its number. A lone character with `symbol` is a sign of a symbol font under a
-    letter's code: a bullet. `font` is the font's name, empty if it is not known; `hidden` is text that may have the
-    colour of its background, until the page is looked at; `vertical` is text set from top to bottom. `at` is the place
-    of the piece in the order in which the file draws its text, or None if it is not known."""
+    piece (`P`, `H1`, `LI`, `TD`, ...) and its number. `symbol` marks a single character of a symbol font that is
+    encoded as a letter: a bullet. `font` is the font's name, empty if unknown; `hidden` text may have the colour of its
+    background, which the rendered page decides; `vertical` text runs from top to bottom. `at` is the piece's position
+    in the order in which the file draws text, or None if unknown."""
 
     text: str
     x0: float
@@ -94,7 +94,7 @@ class PdfRule:
 
 @dataclass(frozen=True, slots=True)
 class PdfPicture:
-    """The part of a picture that is on its page. `image_hash` is the hash of its bytes as the file has them."""
+    """The visible part of a picture on its page. `image_hash` is the hash of the picture's bytes in the file."""
 
     box: Box
     image_hash: str
@@ -102,8 +102,8 @@ class PdfPicture:
 
 @dataclass(frozen=True, slots=True)
 class PdfGap:
-    """A place in a line where a sentence may end: the right edge of the character before it, the left edge of the one
-    after, and the middle of both in height."""
+    """A place in a line where a sentence may end: the right edge of the character before it, the left edge of the
+    character after it, and the vertical middle of both."""
 
     y: float
     x_end: float
@@ -112,7 +112,7 @@ class PdfGap:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A direction of text: quarter turns clockwise from upright, and whether it is a mirror image then."""
+    """A direction of text: clockwise quarter turns from upright, and whether the result is mirrored."""
 
     quarters: int
     mirrored: bool = False
@@ -125,9 +125,8 @@ UPRIGHT = Turn(0)
 class PdfPage:
     """The content of one page. `number` is 1-based. `blocks` are its contents other than text: form fields, notes, and
     paragraphs that were typed onto it. `confidence` is under 1 if the text was recognised in a picture. `gaps` are in
-    any order. If most text runs in another direction than upright, all of this is given after the page is turned so
-    that it is upright, and `turn` says from where. `parts` holds the text in each other direction, as pages that
-    have nothing else."""
+    any order. If most text is not upright, the content is given as rotated to make the text upright, and `turn` has the
+    original direction. `parts` holds the text of each other direction, as separate pages."""
 
     number: int
     width: float
@@ -144,9 +143,9 @@ class PdfPage:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """Pieces in the characters of the raw text; unchanged pieces that the raw text does not have; stretches of the raw
-    text, squeezed of spaces, that no piece holds, with their offsets in the squeezed text; and the share of letters and
-    digits held by the pieces."""
+    """The result of matching pieces with the raw text: pieces with the characters of the raw text; unchanged pieces
+    that the raw text lacks; parts of the raw text that are in no piece, without spaces, with their offsets in the text
+    without spaces; and the share of letters and digits that the pieces have."""
 
     items: tuple[PdfItem, ...]
     unmatched: tuple[PdfItem, ...]
@@ -168,7 +167,7 @@ def _with_spaces_of(text: str, characters: str) -> str:
 
 
 def as_signs(text: str) -> str:
-    """Return a text with a plain or raised character for each marked one, so that its offsets stay."""
+    """Return a text in which each marked character is one plain or raised character, so that offsets do not change."""
     return text.translate(_SIGNS)
 
 
@@ -178,7 +177,7 @@ def written_out(text: str) -> str:
 
 
 class _Matcher:
-    """A search for pieces in the raw text that takes each stretch once, near the end of the last one."""
+    """A search for pieces in the raw text that uses each part of it once, and begins near the end of the last match."""
 
     def __init__(self, raw: str) -> None:
         self.words = expand_ligatures(raw).split()
@@ -200,14 +199,14 @@ class _Matcher:
         return at == 0 or self.taken[at - 1][1] <= start
 
     def find(self, wanted: str, near: int, whole: bool = False) -> int | None:
-        """Take the first free occurrence from `near` on, else the first free one; with `whole`, only between spaces.
-        Return None also once the work is spent, as on a page that holds its words in no order: text that is not found
-        is taken from the raw text."""
+        """Take the first free occurrence from `near` on, or else the first free one; with `whole`, only between spaces.
+        Return None if there is no occurrence, or if the limit of work is reached, as on a page with its words in random
+        order. Text that is not found is later taken from the raw text."""
         at = self._find_after(wanted, near, whole)
         return self._take(self._find_after(wanted, 0, whole) if at is None else at, wanted)
 
     def nearest(self, wanted: str, near: int) -> int | None:
-        """Take the free occurrence between spaces that is closest to `near`; None as in `find`."""
+        """Take the free occurrence between spaces that is nearest to `near`; return None in the cases of `find`."""
         at, before = self._find_after(wanted, near, True), self._find_before(wanted, near)
         closer = before is not None and (at is None or near - before - len(wanted) < at - near)
         return self._take(before if closer else at, wanted)
@@ -237,13 +236,13 @@ class _Matcher:
         return (not whole or self._is_bounded(start, end)) and self._free(start, end)
 
     def _count_look(self, begin: int, end: int) -> bool:
-        """Count a look at the characters from `begin` to `end`, and say whether there is work left."""
+        """Count the characters from `begin` to `end` as work, and say whether any work is left."""
         self.left -= 1 + max(end - begin, 0) // CHARACTERS_A_STEP
         return self.left > 0
 
     def find_words(self, words: Sequence[str], near: int) -> str | None:
-        """Return the words' own characters if each word is free somewhere, in any order, since the raw text may go
-        through a line in another order."""
+        """Return the words' own characters if each word is free somewhere, in any order, since the raw text may have
+        the words of a line in another order."""
         found: list[tuple[int, int]] = []
         for word in words:
             at = self.find(word, near, whole=True)
@@ -273,9 +272,9 @@ def _lead(text: str) -> str:
 
 
 def _match(matcher: _Matcher, texts: Sequence[str]) -> list[tuple[str | None, int | None]]:
-    """Return each text's own characters, without spaces, and where they begin in the raw text. Long texts are matched
-    first, in order, then short ones closest to the text before them, then the others word by word, which have no
-    place."""
+    """Return the original characters of each text, without spaces, and their offset in the raw text. Long texts are
+    matched first, in order; then short ones, nearest to the text before them; then the others word by word, without an
+    offset."""
     wanted = [squeeze(text.translate(_STRAIGHT)) for text in texts]
     found: list[str | None] = [None] * len(texts)
     ends = [0] * len(texts)
@@ -300,8 +299,8 @@ def _match(matcher: _Matcher, texts: Sequence[str]) -> list[tuple[str | None, in
 
 
 def _without_raised(matcher: _Matcher, text: str, near: int) -> tuple[str, int] | None:
-    """Return a line's own characters, and where it ends, if the raw text has its raised signs elsewhere; these stay in
-    the line."""
+    """Return a line's original characters and end offset if the raw text has the line's raised signs elsewhere. The
+    signs stay in the line."""
     bare = _RAISED.sub("", text)
     place = matcher.find(bare, near) if LEAST_LINE <= len(bare) < len(text) else None
     if place is None:
@@ -317,7 +316,7 @@ def _without_raised(matcher: _Matcher, text: str, near: int) -> tuple[str, int] 
 
 
 def restore(items: Sequence[PdfItem], raw: str) -> Restored:
-    """Return the pieces in their own characters, and the text that is missing; see `Restored`."""
+    """Return the pieces with their original characters, and the missing text; see `Restored`."""
     matcher = _Matcher(raw)
     heads = [_lead(item.text) for item in items]
     bodies = [expand_ligatures(item.text[len(head) :]) for item, head in zip(items, heads, strict=True)]
@@ -341,11 +340,12 @@ ENOUGH_PIECES = 300
 LEAST_LETTERS = 4
 MOST_SPREAD = 0.03
 NARROW = frozenset("iljtfr.,:;'|!()[]I1")
-"""Letters that any proportional font sets narrower than the rest."""
+"""Letters that any proportional font sets narrower than other letters."""
 
 
 def _mixes(text: str) -> bool:
-    """Say whether a piece in a proportional font would be wider or narrower than others of its length."""
+    """Say whether the share of narrow letters in a text is low or high enough for its width to show whether the font is
+    proportional."""
     narrow = sum(char in NARROW for char in text) / len(text)
     return narrow < 0.15 or narrow > 0.4
 
@@ -373,7 +373,7 @@ def _are_even(widths: Sequence[float]) -> bool:
 
 
 def with_monospace(pages: Sequence[PdfPage]) -> list[PdfPage]:
-    """Return the pages, with the pieces in monospaced fonts marked as such."""
+    """Return the pages, with pieces in monospaced fonts marked."""
     fonts = monospaced_fonts(pages)
     if not fonts:
         return list(pages)
@@ -391,8 +391,8 @@ LEAST_VOWELLED = 0.6
 
 
 def is_readable(text: str) -> bool:
-    """Say whether text in a font without a Unicode map came out as text: no control or private characters, and words
-    with vowels in them, in alphabets that write vowels."""
+    """Say whether text in a font without a Unicode map was decoded correctly: it has no control or private characters,
+    and its words have vowels if their alphabet writes vowels."""
     solid = [char for char in text if not char.isspace()]
     strange = sum(category(char) in ("Cc", "Co", "Cn", "Cs") or char == "\ufffd" for char in solid)
     if strange > MOST_STRANGE * len(solid):

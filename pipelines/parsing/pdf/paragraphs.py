@@ -1,4 +1,5 @@
-"""Which lines of a page form one block of text: a paragraph, list item, caption, code, footnote or contents entry.
+"""The grouping of a page's lines into blocks of text: a paragraph, list item, caption, code, footnote or contents
+entry.
 
 A contents page has titles with page numbers, which are neither tables nor headings.
 """
@@ -28,15 +29,15 @@ TERMINAL = re.compile(r"[.!?:;…。](?:[\"'”’»)\]]|\s)*$")
 SAME_SIZE = 0.7
 SAME_HEIGHT = 0.3
 MUCH_ROOM = 0.35
-"""Share of the width of its column that a line leaves free if it ends a title."""
+"""Share of its column's width that a line of a title leaves free at its end."""
 TITLE_SIZE = 20.0
 LEAST_PAGE = 300
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentStyle:
-    """The style of the whole document: the size of its running text, and by size the usual distance between lines of
-    one paragraph. `pages` has the size of pages set throughout in another size."""
+    """The style of the whole document: the size of its running text, and the usual distance between lines of a
+    paragraph for each size. `pages` has the size of each page that uses another size throughout."""
 
     size: float
     pitches: dict[int, float]
@@ -84,7 +85,8 @@ def middle(line: Line) -> float:
 
 
 def style_of(pages: Sequence[Sequence[Line]]) -> DocumentStyle:
-    """Return the most common size by characters, and per size the most common distance of neighbours."""
+    """Return the most common size by characters, and for each size the most common distance between neighbouring
+    lines."""
     sizes: Counter[float] = Counter()
     bold: Counter[bool] = Counter()
     mono: Counter[bool] = Counter()
@@ -106,7 +108,7 @@ def style_of(pages: Sequence[Sequence[Line]]) -> DocumentStyle:
 
 
 def _own_sizes(pages: Sequence[Sequence[Line]], size: float) -> dict[int, float]:
-    """Return the size of the running text of the pages that hardly use the document's size."""
+    """Return the size of the running text of each page that hardly uses the document's size."""
     own: dict[int, float] = {}
     for lines in pages:
         found: Counter[float] = Counter()
@@ -120,14 +122,14 @@ def _own_sizes(pages: Sequence[Sequence[Line]], size: float) -> dict[int, float]
 
 
 def _usual(counts: Counter[float]) -> float:
-    """Return the most common distance. If two are about as common, it is the smaller, the distance within
+    """Return the most common distance. If two are about equally common, return the smaller, which is the one within
     paragraphs."""
     most = max(counts.values())
     return min(distance for distance, count in counts.items() if count >= 0.5 * most) + 0.25
 
 
 def marker_of(line: Line) -> str | None:
-    """Return the list marker a line begins with, as it is written."""
+    """Return the list marker at the start of a line, as written."""
     text = line.text.lstrip()
     match = BULLET.match(text) or NUMBER.match(text)
     if match is None or match.end() == len(text):
@@ -145,7 +147,7 @@ def ends(text: str) -> bool:
 
 
 def _room(above: Line, line: Line) -> bool:
-    """Say whether the first word of `line` would have fitted at the end of `above`, with room to spare."""
+    """Say whether the first word of `line` would easily have fitted at the end of `above`."""
     words = line.text.split(maxsplit=1)
     if not words:
         return False
@@ -154,7 +156,7 @@ def _room(above: Line, line: Line) -> bool:
 
 
 def _begins_item(draft: Draft, above: Line, line: Line, ratio: float) -> bool:
-    """Say whether a line that begins like a list item is one: a line may begin with a marker by accident."""
+    """Say whether a line that begins like a list item is one: a line may begin with a number or dash by accident."""
     marker = marker_of(line)
     if marker is None:
         return False
@@ -188,22 +190,22 @@ def _breaks(draft: Draft, line: Line, style: DocumentStyle) -> bool:
 
 
 def _is_below_heading(draft: Draft, above: Line, line: Line) -> bool:
-    """Say whether `line` begins a paragraph by its indent, below a single bold line."""
+    """Say whether `line` begins a paragraph, because it is indented below a single bold line."""
     single = draft.kind == "paragraph" and len(draft.lines) == 1 and above.bold and not line.bold
     return single and line.text[:1].isupper() and 0.9 * line.size < line.x0 - above.x0 < 5 * line.size
 
 
 def _differs(above: Line, line: Line) -> bool:
-    """Say whether two lines differ in size. A line may begin with a few words in another size, which the height of the
-    whole line does not have. A title in large type may go on in a size that is a little other."""
+    """Say whether two lines differ in size. A few words in another size at the start of a line do not count. A title in
+    large type may continue in a slightly different size."""
     other = abs(line.size - above.size)
     differs = other > _tolerance(line.size) or (other > SAME_SIZE and not line.vertical and _is_subtitle(above, line))
     return differs and abs(line.y1 - line.y0 - above.y1 + above.y0) > SAME_HEIGHT
 
 
 def _is_subtitle(above: Line, line: Line) -> bool:
-    """Say whether a line in large type is a heading of its own by its manner, or because the line above has much room,
-    wherever on the line its text stands."""
+    """Say whether a line in large type is a separate heading: its style differs, or the line above leaves much of its
+    column empty."""
     if (above.bold, above.italic) != (line.bold, line.italic):
         return True
     taken, width = above.x1 - above.x0, above.right - above.left
@@ -211,17 +213,18 @@ def _is_subtitle(above: Line, line: Line) -> bool:
 
 
 def _tolerance(size: float) -> float:
-    """Return by how many points lines of one block may differ in size: more in a title in large type than in text."""
+    """Return by how many points lines of one block may differ in size. A title in large type may differ more than
+    text."""
     return SAME_SIZE if size < TITLE_SIZE else 0.12 * size
 
 
 def _is_fragment(above: Line, line: Line) -> bool:
-    """Say whether a line of another size is a piece of the line above: raised or lowered text."""
+    """Say whether a line of another size is part of the line above: raised or lowered text."""
     return min(above.y1, line.y1) - max(above.y0, line.y0) > 0.3 * min(above.y1 - above.y0, line.y1 - line.y0)
 
 
 def _is_new_paragraph(draft: Draft, above: Line, line: Line) -> bool:
-    """Say whether a line begins a paragraph, by its indent or because the line above is short."""
+    """Say whether a line begins a paragraph, because it is indented or the line above is short."""
     indent = line.x0 - above.x0
     first = len(draft.lines) == 1
     if draft.kind != "list_item" and line.size * 0.9 < indent < line.size * 5 and not first:
@@ -250,7 +253,7 @@ def _begin(line: Line, gap: float, style: DocumentStyle, page_height: float) -> 
 
 
 def drafts_of(lines: Sequence[Line], style: DocumentStyle, page_height: float) -> list[Draft]:
-    """Return the blocks of a run of lines that holds no table, in order."""
+    """Return the blocks of a run of lines without tables, in order."""
     drafts: list[Draft] = []
     above: Line | None = None
     for line in lines:
@@ -291,7 +294,7 @@ _TITLE = re.compile(r"\W*(table of contents|contents|index|page|зміст|ст�
 
 
 def _number(line: Line) -> tuple[str, bool] | None:
-    """Return the page number a line ends with, and whether leader dots precede it."""
+    """Return the page number at the end of a line, and whether leader dots precede it."""
     led = LEADERS.search(line.text)
     if led is not None:
         tail = line.text[led.end() :].strip()
@@ -303,8 +306,8 @@ def _number(line: Line) -> tuple[str, bool] | None:
 
 
 def contents_entries(lines: Sequence[Line], start: int, blocked: set[int], floor: int = 0) -> list[list[int]]:
-    """Return the entries whose first page number is in line `start`, each as the indexes of its lines; an empty list if
-    it is not a contents page. Names of parts above it, down to line `floor`, are entries too."""
+    """Return the contents entries from the one with its page number in line `start` on, each as the indexes of its
+    lines; return [] if this is not a contents page. Names of parts above it, from line `floor` on, are entries too."""
     found = [(start, number)] if (number := _number(lines[start])) is not None else []
     at, between = start + 1, 0
     end = min(len(lines), start + MOST_LINES)
@@ -329,7 +332,7 @@ def contents_entries(lines: Sequence[Line], start: int, blocked: set[int], floor
 
 
 def _are_pages(numbers: Sequence[tuple[str, bool]], lines: Sequence[Line], titled: bool) -> bool:
-    """Say whether numbers at the end of lines go up as page numbers do."""
+    """Say whether the numbers at the end of lines grow like page numbers."""
     led = sum(leaders for _, leaders in numbers)
     if len(numbers) < (LEAST_LED if titled or 2 * led > len(numbers) else LEAST_BARE):
         return False
@@ -342,13 +345,13 @@ def _are_pages(numbers: Sequence[tuple[str, bool]], lines: Sequence[Line], title
 
 
 def contents_draft(lines: Sequence[Line]) -> Draft:
-    """Return an entry of a contents page as a list item. Its confidence is under 1, so that it is never a heading,
-    whatever its style."""
+    """Return an entry of a contents page as a list item. Its confidence is below 1, so that it never becomes a
+    heading."""
     return Draft("list_item", list(lines), marker_x=lines[0].x0, confidence=0.9)
 
 
 def _entries(lines: Sequence[Line], ends: Sequence[int]) -> list[list[int]]:
-    """Group lines into entries. Lines before a numbered line belong to it if its title continues them."""
+    """Group lines into entries. Lines before a line with a page number belong to it if its title continues them."""
     last = set(ends)
     entries: list[list[int]] = []
     begun: list[int] = []

@@ -1,8 +1,8 @@
-"""Which lines of a table make up each of its rows.
+"""The grouping of a table's lines into rows.
 
-Rows may have headers and labels of several lines, and sections. If cells of one row have different numbers of lines,
-each centred, then the distance of lines shows which belong to one cell, and the middles of cells show which belong to
-one row.
+A table may have headers and labels of several lines, and section labels. If the cells of a row have different numbers
+of lines, each centred, the distance of lines shows which belong to one cell, and the middles of cells show which belong
+to one row.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ HANGING = 3.0
 CENTRED_AMONG, CENTRED_ALONE = 0.15, 0.3
 MOST_HEADERS = 6
 MOST_BEGUN = 6
-"""Lines of a text above the one that has the label of its row."""
+"""Most lines of a text above the line with its row's label."""
 _YEAR = re.compile(r"\(?(fy|fiscal)?(19|20)\d\d(/\d\d)?[ea]?\)?(\(\w\)|[*†‡]+)?\.?|fy\d\d[*†‡]*", re.IGNORECASE)
 _ITEM = re.compile(r"[-–—•▪■●*]\s|\(?[^\W_]{1,2}[.)]\s")
-"""The beginning of an item of a list, which never continues the text above it."""
+"""Pattern of the beginning of a list item, which never continues the text above it."""
 _MARK = re.compile(r"(\(\w{1,2}\))+")
 _GOES_ON = re.compile(
     r".*([,;(–—/&]|\b(and|or|of|to|for|from|in|on|at|by|the|a|an|with|і|та|або|з|до|на|у|в|за|для))",
@@ -66,15 +66,15 @@ def pitch(upper: Line, lower: Line) -> float:
 
 
 def tightness(lines: Sequence[Line]) -> float:
-    """Return up to which distance a line may continue the one above: the distance of lines of one cell, or of the
-    table's rows, which is often the same."""
+    """Return the largest distance at which a line may continue the one above: the distance of lines of one cell, or of
+    the table's rows, which is often the same."""
     found = sorted(distance for a, b in pairwise(lines) if (distance := pitch(a, b)) > 0.8 * b.size)
     size = max(line.size for line in lines)
     return max(TIGHT * size, min(1.1 * found[len(found) // 4], 2.2 * size)) if found else TIGHT * size
 
 
 def goes_on(above: str, text: str) -> bool:
-    """Say whether `text` is the rest of a label that begins with `above`."""
+    """Say whether `text` continues a label that begins with `above`."""
     above, text = above.strip(), text.strip()
     if above.count("(") > above.count(")"):
         return True
@@ -85,7 +85,7 @@ def goes_on(above: str, text: str) -> bool:
 
 @dataclass(slots=True)
 class Rows:
-    """Rows of cells, how many of them are header rows, and of cells by row and column how many rows they cover."""
+    """Rows of cells, the number of header rows, and the number of rows that each cell covers, by row and column."""
 
     rows: list[Cells]
     headers: int = 0
@@ -98,8 +98,8 @@ class Rows:
 def number_rows(
     lines: Sequence[Line], columns: Sequence[Column], headers: int | None = None, rules: Sequence[PdfRule] = ()
 ) -> Rows:
-    """Return the rows of a table of numbers. Its first `headers` lines are its header, if that is known; `rules` are
-    the level rulings of the page from the top."""
+    """Return the rows of a table of numbers. The first `headers` lines are its header, if known; `rules` are the page's
+    horizontal rulings from the top."""
     rows = [part_row(atoms_of(line), columns) for line in lines]
     framed = headers is not None
     headers = _header_count(rows, columns) if headers is None else headers
@@ -133,7 +133,7 @@ def number_rows(
 
 
 def _complete(begun: dict[int, list[Cellet]], cells: Cells) -> Cells:
-    """Return the cells of a row with the lines of text that begin above it."""
+    """Return the cells of a row together with the lines of text that begin above it."""
     found = {column: (span, texts) for column, span, texts in cells}
     for column, texts in begun.items():
         span, rest = found.get(column, (1, []))
@@ -142,7 +142,7 @@ def _complete(begun: dict[int, list[Cellet]], cells: Cells) -> Cells:
 
 
 def _stands_over(cell: tuple[int, int, list[Cellet]], columns: Sequence[Column]) -> bool:
-    """Say whether a text alone on its line is a section over the values, not the text of one column."""
+    """Say whether a text alone on its line is a section label over the values, and not the text of one column."""
     column, _, texts = cell
     return column > 0 and abs(texts[0].x0 - columns[column].x0) > HANGING and not any(is_figures(c.text) for c in texts)
 
@@ -157,7 +157,8 @@ def _text(cells: Cells) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _TableBody:
-    """The lines below the header, the cells of each, and how close lines of one label are, in points."""
+    """The lines below the header, the cells of each line, and the largest distance in points between lines of one
+    label."""
 
     lines: Sequence[Line]
     cells: Sequence[Cells]
@@ -165,7 +166,7 @@ class _TableBody:
     tight: float
 
     def ends_label(self, at: int, above: Cells) -> bool:
-        """Say whether the line, a label without values, is the rest of the label of the row above."""
+        """Say whether the line, a label without values, continues the label of the row above."""
         cells, line = self.cells[at], self.lines[at]
         distance = pitch(self.lines[at - 1], line)
         if not _is_label(cells) or distance > self.tight or len(above) < 2 or above[0][0] != 0:
@@ -177,7 +178,8 @@ class _TableBody:
         return not self.begins_label(at) and self._hangs(above[0][2][-1], cells[0][2][0])
 
     def _hangs(self, above: Cellet, cellet: Cellet) -> bool:
-        """Say whether a label begins right of the one above, or with a digit, and its first word had no room there."""
+        """Say whether a label is indented from the one above, or begins with a digit, and its first word did not fit
+        there."""
         text = cellet.text.strip()
         if text.endswith(":") or not (cellet.x0 > above.x0 + HANGING or text[:1].isdigit()):
             return False
@@ -187,7 +189,7 @@ class _TableBody:
         return room < (cellet.x1 - cellet.x0) * (len(text.split()[0]) + 1) / len(text)
 
     def begins_text(self, at: int) -> bool:
-        """Say whether the line is the beginning of a text whose last line has the label and the values of its row."""
+        """Say whether the line begins a text whose last line has the label and the values of its row."""
         cells = self.cells[at]
         if len(cells) != 1 or not cells[0][0]:
             return False
@@ -207,13 +209,13 @@ class _TableBody:
         return False
 
     def is_nearer_below(self, at: int) -> bool:
-        """Say whether the line is clearly closer to the one below than to the one above."""
+        """Say whether the line is clearly nearer to the line below than to the line above."""
         if not 0 < at < len(self.lines) - 1:
             return False
         return 1.15 * pitch(self.lines[at], self.lines[at + 1]) < pitch(self.lines[at - 1], self.lines[at])
 
     def begins_label(self, at: int) -> bool:
-        """Say whether the line, a label without values, is the beginning of the label of the line below."""
+        """Say whether the line, a label without values, begins the label of the line below."""
         if at + 1 >= len(self.lines) or pitch(self.lines[at], self.lines[at + 1]) > self.tight:
             return False
         below = self.cells[at + 1]
@@ -224,7 +226,7 @@ class _TableBody:
 
 
 def _add(cells: Cells, label: Sequence[Cellet], before: bool = False) -> None:
-    """Add text to the label of a row, which may have no label yet."""
+    """Add text to the label of a row; the row may have no label yet."""
     if not cells or cells[0][0] != 0:
         cells.insert(0, (0, 1, []))
     own = cells[0][2]
@@ -236,7 +238,7 @@ def _cells(row: Sequence[Atom], columns: Sequence[Column]) -> Cells:
 
 
 def merge_cells(cells: Iterable[tuple[int, int, list[Cellet]]]) -> Cells:
-    """Return the cells with those of one column joined."""
+    """Return the cells, with the cells of one column joined."""
     found: Cells = []
     for column, span, cellets in cells:
         if found and column < found[-1][0] + found[-1][1]:
@@ -247,8 +249,8 @@ def merge_cells(cells: Iterable[tuple[int, int, list[Cellet]]]) -> Cells:
 
 
 def has_room(texts: Sequence[Cellet], right: float) -> float:
-    """Return the share of a cell's lines after which the first word of the next line would have had room: a line that
-    is wrapped goes on to the right edge."""
+    """Return the share of a cell's lines after which the next line's first word would have fitted. A wrapped line
+    extends to the right edge, so a high share means that lines are not wrapped."""
     early = 0
     for above, below in pairwise(texts):
         word = below.text.split()[0] if below.text.strip() else ""
@@ -259,7 +261,7 @@ def has_room(texts: Sequence[Cellet], right: float) -> float:
 
 def body_rows(rows: Sequence[Cells]) -> list[Cells]:
     """Return the rows that lines of cells make: a line without a label may continue the cells above it, and a line with
-    nothing but a label may begin or end the label of another."""
+    only a label may begin or end another row's label."""
     found: list[Cells] = []
     waiting: list[Cellet] = []
     for at, cells in enumerate(rows):
@@ -289,7 +291,7 @@ def _continues_label(above: Cells, cells: Cells) -> bool:
 
 
 def _continues_cells(above: Cells, cells: Cells) -> bool:
-    """Say whether cells without a label are the next lines of texts above them."""
+    """Say whether cells without a label continue texts above them."""
     texts = {column: cellets for column, _, cellets in above if not any(is_figures(c.text) for c in cellets)}
     own = {column for column, _, _ in cells}
     if 0 in own or not own <= texts.keys() or len(own) == len(above) or not _is_close(above, cells):
@@ -308,7 +310,7 @@ def _extend(above: Cells, cells: Cells) -> None:
 
 
 def _is_close(above: Cells, below: Cells) -> bool:
-    """Say whether the first line of a row is as close below another row as lines of one cell are."""
+    """Say whether the first line of a row is as near to the row above as lines of one cell are."""
     upper = max((c for _, _, cellets in above for c in cellets), key=lambda c: c.y0)
     lower = min((c for _, _, cellets in below for c in cellets), key=lambda c: c.y0)
     return lower.y0 - upper.y0 < TIGHT * max(upper.y1 - upper.y0, lower.y1 - lower.y0)
@@ -318,7 +320,7 @@ def _is_close(above: Cells, below: Cells) -> bool:
 
 
 def _header_count(rows: Sequence[Sequence[Atom]], columns: Sequence[Column]) -> int:
-    """Count the first rows that are header rows: they hold no amount, and the last of them has text over a column of
+    """Count the header rows at the start: they have no amount, and the last of them has text over a column of
     values."""
     first = next((at for at, row in enumerate(rows) if has_amount(row, columns)), 0)
     heads = [at for at in range(min(first, MOST_HEADERS)) if any(a.x1 > columns[1].x0 for a in rows[at])]
@@ -329,7 +331,7 @@ def _header_count(rows: Sequence[Sequence[Atom]], columns: Sequence[Column]) -> 
 
 @dataclass(slots=True)
 class _Head:
-    """A header cell: its columns, its text line by line, the cells right above it, and how many are below it."""
+    """A header cell: its columns, its text line by line, the cells right above it, and the number of cells below it."""
 
     column: int
     span: int
@@ -346,7 +348,7 @@ class _Head:
         return " ".join(c.text for line in self.lines for c in line)
 
     def is_within(self, columns: Sequence[Column]) -> bool:
-        """Say whether the text keeps clear of the columns left and right of its own."""
+        """Say whether the text does not extend into the columns beside its own."""
         left = min(line[0].x0 for line in self.lines) > columns[self.column - 1].x1 if self.column else True
         after = self.column + self.span
         return left and (after >= len(columns) or max(line[-1].x1 for line in self.lines) < columns[after].x0)
@@ -355,9 +357,8 @@ class _Head:
 def head_rows(
     rows: Sequence[Sequence[Atom]], columns: Sequence[Column], rules: Sequence[PdfRule] = (), framed: bool = False
 ) -> Rows:
-    """Return the rows of a header. Lines close below each other over one column are one cell if rulings frame the
-    header and none parts them, or if the text goes on. A text over several columns has a row of its own above their
-    heads."""
+    """Return the rows of a header. Close lines over one column are one cell if rulings frame the header and no ruling
+    separates them, or if the text continues. A text over several columns has a separate row above their headers."""
     if not framed:
         return _line_by_line(rows, columns, rules)
     heads: list[_Head] = []
@@ -390,7 +391,7 @@ def head_rows(
 
 
 def _divide_header(atom: Atom, columns: Sequence[Column]) -> list[Atom]:
-    """Divide a header whose pieces are over different columns: headers are closer to each other than their values."""
+    """Divide a header whose pieces are over different columns: headers are nearer to each other than their values."""
     pieces = [piece for cellet in atom.cellets for piece in cellet.pieces]
     homes = [home(Atom((), True, piece.x0, piece.x1), columns) for piece in pieces]
     if len(set(homes)) < 2 or len(atom.cellets) > 1 or homes != sorted(homes):
@@ -401,8 +402,8 @@ def _divide_header(atom: Atom, columns: Sequence[Column]) -> list[Atom]:
 
 
 def _words_apart(atom: Atom, below: Sequence[Atom]) -> list[Atom]:
-    """Divide a header into words that are each in line with a header of their own in the row below: a layout library
-    joins what is close."""
+    """Divide a header into words that are each aligned with a header in the row below: a layout library joins close
+    words."""
     own = [other for other in below if other.x0 < atom.x1 and atom.x0 < other.x1]
     words = atom.text.split()
     if len(own) < 2 or len(atom.cellets) > 1 or len(words) < len(own):
@@ -427,7 +428,8 @@ def _words_apart(atom: Atom, below: Sequence[Atom]) -> list[Atom]:
 
 
 def _line_by_line(rows: Sequence[Sequence[Atom]], columns: Sequence[Column], rules: Sequence[PdfRule]) -> Rows:
-    """Return a row for each line of a header, but one for lines whose cells all go on from those above them."""
+    """Return one row for each line of a header; lines whose cells all continue those above them belong to the row
+    above."""
     whole = _one_row(rows, columns, rules)
     if whole is not None:
         return Rows([whole], 1)
@@ -451,8 +453,8 @@ def _line_by_line(rows: Sequence[Sequence[Atom]], columns: Sequence[Column], rul
 
 
 def _one_row(rows: Sequence[Sequence[Atom]], columns: Sequence[Column], rules: Sequence[PdfRule]) -> Cells | None:
-    """Return a header whose cells have different numbers of lines as one row, or None if it does not show that it is
-    one: every cell is over one column, and all begin, end or are centred at one height."""
+    """Return a header as one row although its cells have different numbers of lines; return None if it may be several
+    rows. It is one row if every cell is over one column and all cells are aligned at the top, bottom or middle."""
     stacks: dict[int, list[list[Cellet]]] = {}
     for row in rows:
         if _are_units([atom.text for atom in row]) or any(map(is_year, row)):
@@ -477,7 +479,7 @@ def _one_row(rows: Sequence[Sequence[Atom]], columns: Sequence[Column], rules: S
 
 
 def _is_stack(lines: Sequence[Sequence[Cellet]], rules: Sequence[PdfRule]) -> bool:
-    """Say whether texts are close below each other, begin, end or are centred at one place, and no ruling parts
+    """Say whether texts form one cell: they are close, aligned at the left, right or middle, and no ruling separates
     them."""
     for upper, lower in pairwise(lines):
         above, below = atom_of(upper, False), atom_of(lower, False)
@@ -496,7 +498,8 @@ def _is_stack(lines: Sequence[Sequence[Cellet]], rules: Sequence[PdfRule]) -> bo
 
 
 def _goes_on(above: Sequence[Cellet] | None, below: Sequence[Cellet]) -> bool:
-    """Say whether a header goes on in the line below. A comma at its end says nothing: a date is above its years."""
+    """Say whether a header continues in the line below. A comma at its end does not count, since a date may precede its
+    year."""
     upper, lower = " ".join(c.text for c in above or ()).strip(), " ".join(c.text for c in below)
     return bool(upper) and not lower.startswith("(") and not upper.endswith(",") and goes_on(upper, lower)
 
@@ -524,14 +527,14 @@ def _is_one_head(above: _Head, head: _Head, columns: Sequence[Column], rules: Se
 
 
 def _rules_between(rules: Sequence[PdfRule], top: float, bottom: float) -> Sequence[PdfRule]:
-    """Return the rulings between two heights, from rulings in order from the top."""
+    """Return the rulings between two heights; `rules` are sorted from the top."""
     first = bisect_right(rules, top, key=lambda rule: rule.y0)
     return rules[first : bisect_left(rules, bottom, first, key=lambda rule: rule.y0)]
 
 
 def _ruled_under(atom: Atom, columns: Sequence[Column], rules: Sequence[PdfRule]) -> list[int]:
-    """Return the columns over which the ruling below a header reaches, or below its second line; an empty list if it
-    has none, or one below all columns."""
+    """Return the columns that the ruling below a header, or below its second line, covers; return [] if there is no
+    ruling, or one below all columns."""
     bottom, height = max(c.y1 for c in atom.cellets), max(c.y1 - c.y0 for c in atom.cellets)
     for rule in _rules_between(rules, bottom - 0.4 * height, bottom + 1.8 * height):
         if rule.x0 - HANGING <= atom.x0 and atom.x1 <= rule.x1 + HANGING:
@@ -541,7 +544,7 @@ def _ruled_under(atom: Atom, columns: Sequence[Column], rules: Sequence[PdfRule]
 
 
 def _header(row: Sequence[Atom], columns: Sequence[Column], rules: Sequence[PdfRule] = ()) -> Cells:
-    """Return a header row; a text in the middle of several columns, or over a ruling as wide as these, covers them."""
+    """Return a header row; a text in the middle of several columns, or over a ruling of their width, covers them."""
     ruled = [_ruled_under(atom, columns, rules) for atom in row] if rules else []
     ruled = [found if ruled.count(found) == 1 else [] for found in ruled]
     if any(len(found) > 1 for found in ruled):
@@ -572,8 +575,8 @@ def _header(row: Sequence[Atom], columns: Sequence[Column], rules: Sequence[PdfR
 
 
 def _columns_under(atom: Atom, group: Sequence[int], columns: Sequence[Column], centred: float) -> list[int]:
-    """Return the columns of its group that a header covers: all if it is in the middle of them, else those it touches.
-    Numbers fill the right of their columns, so the middle is not exact."""
+    """Return the columns of its group that a header covers: all if it is in their middle, else those that it touches.
+    The middle is approximate, since numbers are right-aligned."""
     over = [at for at, column in enumerate(columns) if column.shared_width(atom) > 0]
     if not group:
         return over[:1] or [place_cells([atom], columns)[0][0]]
@@ -590,7 +593,7 @@ def _columns_under(atom: Atom, group: Sequence[int], columns: Sequence[Column], 
 
 
 def text_rows(lines: Sequence[Line], columns: Sequence[Column]) -> list[Cells]:
-    """Return the rows of a table of text, whose cells may continue in the lines below."""
+    """Return the rows of a table of text, whose cells may continue on the lines below."""
     rows: list[Cells] = []
     last: Line | None = None
     for line in lines:
@@ -606,7 +609,7 @@ def text_rows(lines: Sequence[Line], columns: Sequence[Column]) -> list[Cells]:
 
 
 def _is_rest(line: Line, last: Line, cells: Sequence[tuple[int, int, Atom]], rows: Sequence[Cells]) -> bool:
-    """Say whether the line continues the cells of the row above rather than begins a row."""
+    """Say whether the line continues the cells of the row above and does not begin a row."""
     if pitch(last, line) > TIGHT * max(line.size, last.size):
         return False
     above = {column: " ".join(c.text for c in cellets) for column, _, cellets in rows[-1]}
@@ -663,7 +666,7 @@ class _Row:
 
 
 def left_columns(rows: Iterable[Sequence[Atom]], least: int = 1) -> list[Column]:
-    """Return columns by where at least `least` cells begin, each reaching up to the next one."""
+    """Return columns by the positions where at least `least` cells begin; each extends to the next one."""
     lefts: list[list[float]] = []
     for x in sorted(atom.x0 for row in rows for atom in row):
         if lefts and x - lefts[-1][0] <= SAME_LEFT:
@@ -675,7 +678,8 @@ def left_columns(rows: Iterable[Sequence[Atom]], least: int = 1) -> list[Column]
 
 
 def stacked_rows(lines: Sequence[Line]) -> tuple[list[Cells], list[Column]] | None:
-    """Return the rows of centred cells and their columns, or None if cells are not centred, or all have one line."""
+    """Return the rows of centred cells and their columns; return None if cells are not centred, or all have one
+    line."""
     size = max(line.size for line in lines)
     rows = [atoms_of(line) for line in lines]
     columns = left_columns([*rows, max(rows, key=len)], least=2)
@@ -719,6 +723,6 @@ def _stacks(lines: Sequence[Line], columns: Sequence[Column]) -> list[_Stack]:
 
 
 def _usual_distance(columns: Iterable[Sequence[Cellet]]) -> float:
-    """Return the distance of the lines of one cell: a small one among those within columns."""
+    """Return the usual distance of lines within a cell: a small one among the distances within columns."""
     found = sorted(b.y0 - a.y0 for column in columns for a, b in pairwise(column) if b.y0 - a.y0 > 0.7 * (a.y1 - a.y0))
     return found[len(found) // 4] if found else 0.0

@@ -1,7 +1,7 @@
-"""Which lines of a PDF page make up a table without rulings, and whether they are one.
+"""The detection of tables without rulings on a PDF page.
 
-Rows of cells follow each other, with single cells among them: sections and the rest of a label. Numbers, or text that
-begins at the same places, make it a table; two columns of running text are none.
+Rows of cells follow each other, with single cells among them: section labels and continued labels. They are a table if
+they have numbers, or texts that begin at the same positions; two columns of running text are not a table.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ MOST_ABOVE = 4
 MOST_LINES = 300
 MOST_CELLS = 10_000
 LEAST_PROSE = 18
-"""Characters of a line of running text in a column."""
+"""Fewest characters of a line of running text in a column."""
 LONGEST_MARK = 6
-"""Characters of an abbreviation in a legend."""
+"""Most characters of an abbreviation in a legend."""
 MOST_RUNNING = 0.55
-"""Share of the lines of a table that go on in the next row."""
+"""Largest share of a table's lines that continue in the next row."""
 MOST_PROSE = 4
-"""Columns of running text beside each other."""
+"""Most columns of running text side by side."""
 MOST_EARLY = 0.3
-"""Share of the lines of running text that end before they are full."""
+"""Largest share of lines of running text that end before they are full."""
 NEAR = 6.0
 DEEPEST = 48.0
 _INTRODUCES = re.compile(r":\s*(\(\w{1,2}\)\s*)*$")
@@ -69,9 +69,9 @@ _INTRODUCES = re.compile(r":\s*(\(\w{1,2}\)\s*)*$")
 def table_or_terms(
     lines: Sequence[Line], start: int, blocked: set[int], floor: int, rules: Sequence[PdfRule]
 ) -> tuple[PageTable | None, list[list[int]]]:
-    """Return the table whose first row of cells is line `start`, or the entries of the list of terms that the line
-    begins, each as the indexes of its lines. Lines above it, down to line `floor`, may belong to either. `rules` are
-    the level rulings of the page."""
+    """Return the table whose first row of cells is line `start`, or the entries of the list of terms that begins there,
+    each as the indexes of its lines. Lines above `start`, from line `floor` on, may belong to it. `rules` are the
+    page's horizontal rulings."""
     terms = terms_of(lines, start, blocked, floor)
     if terms is not None and terms.table.headers:
         return terms.table, []
@@ -127,8 +127,8 @@ def _enough(rows: Sequence[Sequence[Atom]]) -> bool:
 
 
 def is_prose(rows: Sequence[Sequence[Atom]], columns: Sequence[Column]) -> bool:
-    """Say whether rows of cells read as columns of running text: two columns of lines that are full, or one in which
-    most lines go on in the next while another column has text beside both."""
+    """Say whether rows of cells are running text in columns: two columns have full lines, or most lines of one column
+    continue on the next line, and another column has text beside them."""
     found: dict[int, list[Cellet]] = {}
     beside: dict[int, list[tuple[Cellet, Cellet]]] = {}
     above: dict[int, Cellet] = {}
@@ -149,7 +149,7 @@ def is_prose(rows: Sequence[Sequence[Atom]], columns: Sequence[Column]) -> bool:
 
 
 def _is_legend(rows: Sequence[Sequence[Atom]], columns: Sequence[Column]) -> bool:
-    """Say whether rows without a header are abbreviations, or other short marks, and what they mean."""
+    """Say whether rows without a header explain abbreviations or other short marks."""
     marks, meanings = [row[0].text for row in rows], [row[-1].text for row in rows]
     short = len(columns) == 2 and median(map(len, marks)) <= LONGEST_MARK and all(" " not in mark for mark in marks)
     return short and not any(atom.numeric for row in rows for atom in row) and median(map(len, meanings)) > LONGEST_MARK
@@ -164,14 +164,15 @@ def _runs_on(above: Cellet, below: Cellet) -> bool:
 
 
 def body_of(rows: Sequence[Sequence[Atom]]) -> Sequence[Sequence[Atom]]:
-    """Return the rows from the first with a number on, if most of those are rows of numbers; else all."""
+    """Return the rows from the first one with a number, if most of those are rows of numbers; otherwise return all
+    rows."""
     first = next((at for at, row in enumerate(rows) if has_number(row)), 0)
     body = rows[first:]
     return body if first and 2 * sum(map(has_number, body)) >= len(body) else rows
 
 
 def is_numeric(rows: Sequence[Sequence[Atom]], columns: Sequence[Column]) -> bool:
-    """Say whether most rows, except those of the header, are a label and amounts."""
+    """Say whether most rows, apart from header rows, have a label and amounts."""
     if not any(column.numeric for column in columns[1:]):
         return False
     amounts = [has_amount(row, columns) for row in rows]
@@ -182,7 +183,7 @@ def is_numeric(rows: Sequence[Sequence[Atom]], columns: Sequence[Column]) -> boo
 
 
 class _TableRows:
-    """The rows of cells met so far; their columns are computed again only after rows were added."""
+    """The rows of cells found so far; their columns are computed again only after rows were added."""
 
     def __init__(self) -> None:
         self.rows: list[Sequence[Atom]] = []
@@ -241,16 +242,16 @@ def _run_end(lines: Sequence[Line], start: int, blocked: set[int]) -> int:
 
 
 def _continues(line: Line, last: Line, run: _TableRows) -> bool:
-    """Say whether a line of one cell continues a table: it keeps within one column, close below."""
+    """Say whether a line of one cell continues a table: it stays within one column and is close below."""
     if pitch(last, line) >= 1.9 * max(line.size, last.size):
         return False
     return any(c.x0 - NEAR <= line.x0 and line.x1 <= c.x1 + NEAR for c in run.columns) or _stands_in(line, run.lefts)
 
 
 def _is_section(line: Line, last: Line, below: Sequence[Line], run: _TableRows) -> bool:
-    """Say whether a line of one cell is a label within a table of numbers. It begins where labels do and does not run
-    over the values as text does. Before the first row of numbers it is a label left of the header or a part of the
-    header, with numbers below it."""
+    """Say whether a line of one cell is a label within a table of numbers. It begins where labels begin, and does not
+    extend over the values. Before the first row of numbers it may also be a part of the header with numbers below it,
+    or a label to its left."""
     columns = run.columns
     if pitch(last, line) > 3.2 * line.size:
         return False
@@ -268,8 +269,8 @@ def _is_section(line: Line, last: Line, below: Sequence[Line], run: _TableRows) 
 
 
 def _begins_another(row: Sequence[Atom], run: _TableRows) -> bool:
-    """Say whether a row after a line of one cell is the header of another table: it has neither label nor amount, and
-    there are rows with amounts above."""
+    """Say whether a row after a line of one cell is the header of another table: it has no label and no amount,
+    although rows above have amounts."""
     columns = run.columns
     if len(columns) < 2 or has_amount(row, columns) or home(row[0], columns) == 0:
         return False
@@ -277,8 +278,8 @@ def _begins_another(row: Sequence[Atom], run: _TableRows) -> bool:
 
 
 def _follows_tightly(lines: Sequence[Line], at: int, run: _TableRows, tight: float) -> bool:
-    """Say whether the line after the last row is the rest of one of its cells: in a column other than the first, close
-    below, or the rest of its label."""
+    """Say whether the line after the last row continues one of its cells: it is close below in a column other than the
+    first, or continues the label."""
     columns, line, last = run.columns, lines[at], lines[at - 1]
     if pitch(last, line) >= tight or not columns:
         return False
@@ -294,7 +295,7 @@ def _follows_tightly(lines: Sequence[Line], at: int, run: _TableRows, tight: flo
 
 
 def _stack_ends(lines: Sequence[Line], start: int, end: int, floor: int, blocked: set[int]) -> tuple[int, int]:
-    """Extend the range of lines by those close above and below whose cells are in its columns."""
+    """Extend the range by lines close above and below it whose cells are in its columns."""
     columns = left_columns(map(atoms_of, lines[start:end]))
     while start > floor and _stands_in(lines[start - 1], columns) and _is_tight(lines[start - 1], lines[start]):
         start -= 1
@@ -310,14 +311,14 @@ def _is_tight(upper: Line, lower: Line) -> bool:
 
 
 def _stands_in(line: Line, lefts: Sequence[Column]) -> bool:
-    """Say whether every cell of a line begins where a column does and ends before the next."""
+    """Say whether every cell of a line begins where a column begins, and ends before the next column."""
     return all(
         any(abs(c.x0 - cell.x0) <= SAME_LEFT and cell.x1 <= min(c.x1, line.right) for c in lefts) for cell in line.cells
     )
 
 
 def _first_header(lines: Sequence[Line], start: int, floor: int, columns: Sequence[Column]) -> int:
-    """Return the first of the lines of one cell right above the table that are over its values."""
+    """Return the first of the single-cell lines right above the table that are over its values."""
     first = start
     while first > max(floor, start - MOST_ABOVE):
         line, below = lines[first - 1], lines[first]
@@ -339,7 +340,7 @@ def _begins_with_sections(above: Sequence[Line], floor: int, columns: Sequence[C
 
 
 def _over_values(line: Line, columns: Sequence[Column]) -> bool:
-    """Say whether a line is over the columns of values, and not in the middle of the page as titles are."""
+    """Say whether a line is over the columns of values, and not centred on the page like a title."""
     left, right = columns[1].x0, columns[-1].x1
     middle, half = (line.x0 + line.x1) / 2, (right - left) / 2
     if line.x0 < max(left - 2 * NEAR - 0.3 * half, columns[0].x0 + 2 * NEAR) or line.x1 > right + 2 * NEAR:
@@ -352,7 +353,8 @@ def _over_values(line: Line, columns: Sequence[Column]) -> bool:
 
 
 def fits(rows: Sequence[Sequence[Atom]], columns: Sequence[Column]) -> bool:
-    """Say whether most rows fill several columns, and the cells of a column begin, end or are centred together."""
+    """Say whether most rows fill several columns, and the cells of each column are aligned at the left, right or
+    middle."""
     homes = [[home(atom, columns) for atom in row] for row in rows]
     if sum(len(set(found)) >= 2 for found in homes) < 0.7 * len(rows):
         return False

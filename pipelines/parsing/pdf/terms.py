@@ -1,8 +1,8 @@
-"""Lists of abbreviations and other terms, set in two columns without rulings: a term at the left, what it means at the
+"""Lists of abbreviations and other terms, in two columns without rulings: the term at the left, its meaning at the
 right.
 
-A term is short and stands on one line; its meaning may have several, which all begin at one place. Columns of running
-text are of that shape as well, so the terms must show that they are a list: by their order, or as abbreviations.
+A term is short and on one line; its meaning may have several lines, which begin at the same position. Columns of
+running text have this shape too, so the terms must be in alphabetical order or be abbreviations.
 """
 
 from __future__ import annotations
@@ -18,25 +18,24 @@ from pipelines.parsing.pdf.page import PdfItem
 from pipelines.parsing.pdf.rows import SAME_LEFT, goes_on, pitch
 
 LEAST_SHORT, LEAST_SORTED = 3, 5
-"""Terms of a list of abbreviations, and of one that only its order shows."""
+"""Fewest terms of a list of abbreviations, and of a list that is recognised by its order."""
 LONGEST_TERM = 40
 MOST_LINES = 300
 MOST_ABOVE = 8
-"""Lines above the first one with a gap that may be of its list."""
+"""Most lines above the first line with a gap that may belong to its list."""
 FAR = 3.2
-"""Sizes of the font between lines of one list."""
+"""Largest distance between lines of one list, in font sizes."""
 NEAR = 1.5
-"""Sizes of the font by which the place of a space within a piece may be other than it is taken to be: letters differ in
-width."""
+"""Largest error, in font sizes, of the estimated position of a space within a piece: letters differ in width."""
 SHORT = 0.8
-"""Share of the terms that are abbreviations."""
+"""Least share of abbreviations among the terms."""
 SORTED = 0.9
-"""Share of the neighbours that are in the order of the alphabet."""
+"""Least share of neighbouring terms that are in alphabetical order."""
 
 
 @dataclass(slots=True)
 class _Entry:
-    """A term, what it means, and the indexes of its lines."""
+    """A term, its meaning, and the indexes of its lines."""
 
     term: list[Cellet]
     meaning: list[Cellet]
@@ -57,8 +56,8 @@ class TermList:
 
 
 def terms_of(lines: Sequence[Line], start: int, blocked: set[int], floor: int = 0) -> TermList | None:
-    """Return the list whose first line with a gap is line `start`, if there is one. Lines above it, down to line
-    `floor`, whose term leaves no gap, belong to it."""
+    """Return the list whose first line with a gap is line `start`, if there is one. Lines above it, from line `floor`
+    on, belong to the list if their term leaves no gap."""
     first = lines[start]
     if len(first.cells) != 2 or first.rotated or first.mono or is_caption(first):
         return None
@@ -92,8 +91,8 @@ def terms_of(lines: Sequence[Line], start: int, blocked: set[int], floor: int = 
 
 
 def _parts(line: Line, left: float, right: float) -> tuple[list[Cellet], list[Cellet]] | None:
-    """Return the parts of a line that are a term and what it means, either of which may be empty; None if it has no
-    part that begins where the meanings do. A wide term may leave no gap."""
+    """Return the term and the meaning on a line, either of which may be empty; return None if no part begins where the
+    meanings begin. A wide term may leave no gap."""
     if line.rotated or line.mono or is_caption(line):
         return None
     pieces = _cut_after_term([piece for cell in line.cells for piece in cell.pieces], right)
@@ -108,8 +107,8 @@ def _parts(line: Line, left: float, right: float) -> tuple[list[Cellet], list[Ce
 
 
 def _cut_after_term(pieces: list[PdfItem], right: float) -> list[PdfItem]:
-    """Return the pieces with the first one cut if it is an abbreviation and its meaning: a layout library joins what is
-    close."""
+    """Return the pieces; the first one is cut if it joins an abbreviation and its meaning, since a layout library joins
+    close words."""
     first = pieces[0]
     term, space, rest = first.text.partition(" ")
     if not space or not _is_abbreviation(term):
@@ -122,7 +121,7 @@ def _cut_after_term(pieces: list[PdfItem], right: float) -> list[PdfItem]:
 
 
 def _add(entries: list[_Entry], parts: tuple[list[Cellet], list[Cellet]], at: int) -> None:
-    """Add a line to the list: an entry, or the rest of the last one."""
+    """Add a line to the list: a new entry, or more of the last one."""
     term, meaning = parts
     last = entries[-1] if entries else None
     if last is not None and (not term or (_runs_on(last.term, term) and _runs_on(last.meaning, meaning))):
@@ -139,8 +138,8 @@ def _runs_on(above: Sequence[Cellet], below: Sequence[Cellet]) -> bool:
 
 
 def _are_terms(entries: Sequence[_Entry]) -> bool:
-    """Say whether the left column is a list of terms: short, all different, no numbers or names of fields, and either
-    abbreviations or in the order of the alphabet."""
+    """Say whether the left column is a list of terms: short, all different, without numbers or field names, and either
+    abbreviations or in alphabetical order."""
     terms = [entry.text for entry in entries]
     if len(terms) < LEAST_SHORT or len(set(terms)) < len(terms) or max(map(len, terms)) > LONGEST_TERM:
         return False
@@ -156,5 +155,5 @@ def _are_terms(entries: Sequence[_Entry]) -> bool:
 
 
 def _is_abbreviation(term: str) -> bool:
-    """Say whether a term is one word with at least two letters that are not small."""
+    """Say whether a term is one word with at least two letters that are not lower case."""
     return len(term.split()) == 1 and sum(char.isalpha() and not char.islower() for char in term) > 1

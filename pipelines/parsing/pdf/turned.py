@@ -1,8 +1,8 @@
-"""Text of a PDF page that does not run from left to right as the page is shown: by quarter turns, or mirrored.
+"""Text of a PDF page in another direction: rotated by quarter turns, or mirrored.
 
-All text of one direction is laid out as a page of its own, turned so that the text is upright, and its places are then
-turned back. Turned heads of the columns of an upright table, and turned labels in a ruled one, are put among the lines
-of the upright page as cells.
+The text of each direction is laid out as a separate page, rotated to be upright, and its places are rotated back
+afterwards. Rotated column headers of an upright table, and rotated labels in a ruled table, become cells among the
+lines of the upright page.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Placed = TypeVar("Placed", PdfItem, PdfRule, Box)
 
 
 def turn_page(page: PdfPage, turn: Turn) -> PdfPage:
-    """Return the page with all its content turned so that text in this direction is upright."""
+    """Return the page rotated so that text in this direction is upright."""
     width, height = _size(page.width, page.height, turn)
     return replace(
         page,
@@ -40,8 +40,8 @@ def turn_page(page: PdfPage, turn: Turn) -> PdfPage:
 
 
 def turned_back(blocks: Iterable[Block], pages: Sequence[PdfPage], numbers: Mapping[int, int]) -> Iterator[Block]:
-    """Yield the blocks, with their places on turned pages as these are shown. `numbers` has the number of the page that
-    a page of turned text is part of."""
+    """Yield the blocks, with places on rotated pages converted to the page as shown. `numbers` maps a page of rotated
+    text to the number of its original page."""
     ways = {
         page.number: (numbers.get(page.number, page.number), page, page.turn, False)
         for page in pages
@@ -52,7 +52,7 @@ def turned_back(blocks: Iterable[Block], pages: Sequence[PdfPage], numbers: Mapp
 
 
 _Way = tuple[int, PdfPage, Turn, bool]
-"""The number of the page for a place, the page it is given on, the turn, and whether to turn it or to turn it back."""
+"""The page number for a place, its page, the turn, and whether to apply the turn or to undo it."""
 
 
 def _block(block: Block, ways: Mapping[int, _Way]) -> Block:
@@ -73,7 +73,7 @@ def _size(width: float, height: float, turn: Turn) -> tuple[float, float]:
 
 
 def _turn(placed: Placed, page: PdfPage, turn: Turn) -> Placed:
-    """Return something placed on the page as shown as it is placed on the turned page."""
+    """Return something with a place on the page as shown, converted to the rotated page."""
     sides = placed.x0, placed.y0, placed.x1, placed.y1
     width, height = page.width, page.height
     for _ in range(turn.quarters):
@@ -84,7 +84,7 @@ def _turn(placed: Placed, page: PdfPage, turn: Turn) -> Placed:
 
 
 def turn_back(placed: Placed, page: PdfPage, turn: Turn) -> Placed:
-    """Return something placed on a turned page as it is placed on the page as shown."""
+    """Return something with a place on a rotated page, converted to the page as shown."""
     width, height = page.width, page.height
     sides = placed.x0, placed.y0, placed.x1, placed.y1
     sides = _mirror(sides, height) if turn.mirrored else sides
@@ -108,18 +108,18 @@ def _put(placed: Placed, x0: float, y0: float, x1: float, y1: float) -> Placed:
 
 
 NEXT_LINE = 1.6
-"""Sizes between two lines of one turned cell at most."""
+"""Largest distance between two lines of one rotated cell, in font sizes."""
 ABOVE = 2.5
-"""Sizes between turned heads and the first row of their table at most."""
+"""Largest distance between rotated headers and the first row of their table, in font sizes."""
 LEAST_HEADS = 2
 LEAST_HELD = 2
 MOST_TURNED = 200
-"""Turned cells that upright tables of a page have at most; each is compared with every line."""
+"""Most rotated cells of a page's upright tables; each is compared with every line."""
 
 
 def with_turned_cells(page: PdfPage, lines: list[Line], part: PdfPage, turned_lines: list[Line]) -> None:
-    """Move turned lines that are cells of upright tables to the lines of the upright page, in place. Cells side by side
-    become one line, since they are one row."""
+    """Move rotated lines that are cells of upright tables to the lines of the upright page, in place. Cells side by
+    side become one line, since they form one row."""
     stacks = _stacks(turned_lines)
     if len(stacks) > MOST_TURNED:
         return
@@ -137,7 +137,8 @@ def with_turned_cells(page: PdfPage, lines: list[Line], part: PdfPage, turned_li
 
 
 def _add_heads(lines: list[Line], cells: Mapping[int, Cellet], stacks: Sequence[list[Line]], taken: set[int]) -> None:
-    """Put turned cells right above a row of cells in front of it, as a row; `taken` gets their numbers."""
+    """Insert rotated cells that are right above a row of cells before that row, as a row; `taken` collects their
+    numbers."""
     rows = [line for line in lines if len(line.cells) > 1]
     for row in rows:
         near = [i for i, cell in cells.items() if i not in taken and _is_head(cell, row)]
@@ -158,7 +159,7 @@ def _is_head(cell: Cellet, row: Line) -> bool:
 
 
 def _stacks(lines: Sequence[Line]) -> list[list[Line]]:
-    """Group turned lines that are close below each other, as the lines of one cell are."""
+    """Group rotated lines that are as close as the lines of one cell."""
     stacks: list[list[Line]] = []
     for line in lines:
         above = stacks[-1][-1] if stacks else line
@@ -175,7 +176,7 @@ def _overlap(above: Line, line: Line) -> bool:
 
 
 def _cell(stack: Sequence[Line], part: PdfPage) -> Cellet:
-    """Return the lines of a turned cell as one cell of the page as shown."""
+    """Return the lines of a rotated cell as one cell of the page as shown."""
     box = union([turn_back(line.box, part, part.turn) for line in stack])
     text = " ".join(line.text for line in stack)
     bold, places = all(line.bold for line in stack), (box.x0, box.y0, box.x1, box.y1)
@@ -188,7 +189,7 @@ def _holds(grid: Grid, cell: Cellet) -> bool:
 
 
 def _row(cells: Sequence[Cellet], stack: Sequence[Line], near: Line) -> Line:
-    """Return cells side by side as a line of the upright page, which is as high as other lines, at their foot."""
+    """Return cells side by side as a line of the upright page, of ordinary height, at the foot of the cells."""
     ordered = sorted(cells, key=lambda cell: cell.x0)
     bottom = max(cell.y1 for cell in ordered)
     x0, x1 = ordered[0].x0, max(cell.x1 for cell in ordered)

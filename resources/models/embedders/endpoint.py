@@ -1,4 +1,5 @@
-"""The embedder behind an OpenAI-compatible endpoint: how it is asked, and which texts it refuses."""
+"""The embedder behind an OpenAI-compatible endpoint: its requests, and the search for texts that the endpoint
+refuses."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ _MOST_TOKENS = 1 << 40
 def vectors_of(reply: bytes, where: str) -> tuple[dict[int, NDArray[np.float32]], int]:
     """Return (vectors by the number of their text, tokens) of a reply. Raise ModelError if it has no embeddings.
 
-    Some endpoints send numbers even if asked for base64."""
+    Some endpoints send numbers even if base64 is requested.
+    """
     try:
         read = json.loads(reply)
         vectors = {int(item["index"]): _vector(item["embedding"]) for item in read["data"]}
@@ -70,24 +72,25 @@ def _vector(sent: str | Sequence[float]) -> NDArray[np.float32]:
 
 _RETRIES = 6
 _RETRIES_APART = 1
-"""Retries of a request, once one has failed for good while the endpoint answered others."""
+"""Retries of a request after one has failed for good while the endpoint answered others."""
 _MOST_APART = 32
-"""Texts that fail alone before texts that fail together are no longer separated. It bounds the requests."""
+"""Texts that may fail alone before texts that fail together are no longer separated, which bounds the number of
+requests."""
 _LEAST_SHARE = 1 / 8
-"""Share of a whole batch's timeout that a request has at least, even for one text."""
+"""Least timeout of a request, even for one text, as a share of a whole batch's timeout."""
 _TIMEOUT_SECONDS = 120.0
-"""Seconds that a request of a whole batch may take."""
+"""Most seconds for a request of a whole batch."""
 _SHOWN = 80
-"""Characters of a question that an error repeats."""
+"""Most characters of a question that an error repeats."""
 _SLACK, _NUMBER_BYTES, _MOST_DIMENSIONS = 1 << 20, 40, 1 << 14
-"""Bytes that a reply may have besides its vectors, bytes of one number as text, and the most dimensions of a vector."""
+"""Bytes of a reply in addition to its vectors, bytes of one number as text, and most dimensions of a vector."""
 _OF_THE_TEXT = frozenset({400, 413, 422})
-"""Statuses that refuse the text itself, not the sender or the address."""
+"""Statuses that refuse the text itself, rather than the sender or the address."""
 
 
 @dataclass(frozen=True, slots=True)
 class _NoVector:
-    """The failure that stands in place of a vector: its message, and its code."""
+    """The failure in place of a vector: its message and its code."""
 
     said: str
     code: str
@@ -105,7 +108,7 @@ class EndpointEmbedder(WholeTexts):
         self.tokens = 0
         self._size = spec.dimension
         self._apart: int | None = None
-        """Texts that failed alone; None if none failed yet."""
+        """Number of texts that failed alone; None if none has failed yet."""
 
     @cached_property
     def dimension(self) -> int:
@@ -159,7 +162,7 @@ class EndpointEmbedder(WholeTexts):
             question = f"the question {begins!r} ({len(text):,} characters)"
             if told.code_of(text) == "vector":
                 raise ModelError(
-                    f"{told} for {question}; mend the model, or ask in other words", "bad_vector"
+                    f"{told} for {question}; check the model, or ask in other words", "bad_vector"
                 ) from None
             said = f"{told}. It refused {question}: ask in other or fewer words"
             raise RefusedText(said, told.refused, told.vectors) from None
@@ -172,7 +175,8 @@ class EndpointEmbedder(WholeTexts):
     ) -> Vectors:
         """Return the vectors of texts, shape (len(texts), dimension). Raise RefusedText or ModelError.
 
-        If the endpoint does not answer questions (`asked`), the texts at fault are not searched for."""
+        If a question fails (`asked`), the endpoint is not searched for faulty texts.
+        """
         import numpy as np
 
         if not texts:
@@ -208,7 +212,7 @@ class EndpointEmbedder(WholeTexts):
     def _whole(
         texts: Sequence[str], made: Sequence[Any], owners: Sequence[int], weights: Sequence[int]
     ) -> dict[str, Vectors]:
-        """Return the vectors of those texts whose windows are all embedded."""
+        """Return the vectors of the texts whose windows are all embedded."""
         import numpy as np
 
         count = owners[len(made)] if len(made) < len(owners) else len(texts)
@@ -228,7 +232,7 @@ class EndpointEmbedder(WholeTexts):
         self, pieces: Sequence[str], fields: Fields, apart: bool = False, whole: bool = False
     ) -> list[NDArray[np.float32] | _NoVector]:
         """Return a vector for each piece, or the failure. Pieces that fail together are sent again in halves until the
-        ones at fault are known. Raise ModelError, also if the endpoint does not answer at all."""
+        faulty ones are found. Raise ModelError, also if the endpoint does not answer at all."""
         try:
             return self._request(pieces, fields)
         except RefusedText as refused:
@@ -302,21 +306,25 @@ class EndpointEmbedder(WholeTexts):
         self, vectors: dict[int, NDArray[np.float32]], count: int, where: str
     ) -> list[NDArray[np.float32] | _NoVector]:
         """Return the vectors in order of their texts: each finite, not zero, and with the same dimensions as the
-        others. Return what is wrong in place of a vector that is not. Raise ModelError if all are wrong."""
+        others. In place of an invalid vector, return its fault. Raise ModelError if all are invalid."""
         import numpy as np
 
         if not set(vectors) <= set(range(count)) or not vectors:
-            raise ModelError(f"{where} gave {plural(len(vectors), 'vector')} for {plural(count, 'text')}")
+            raise ModelError(
+                f"{where} gave {plural(len(vectors), 'vector')} for {plural(count, 'text')}; check the endpoint"
+            )
         sizes = Counter(len(vector) for vector in vectors.values())
         asked = self.spec.dimensions
         if asked and asked not in sizes:
             raise ModelError(
-                f"{where} gave vectors of {next(iter(sizes))} dimensions, not the {asked} of embedder.dimensions; mend "
-                "that, or leave it out where the model has one length only"
+                f"{where} gave vectors of {next(iter(sizes))} dimensions, not the {asked} of embedder.dimensions; set "
+                "that length, or leave the setting out if the model has only one"
             )
         size = self._size or sizes.most_common(1)[0][0]
         if size not in sizes:
-            raise ModelError(f"{where} gave vectors of {next(iter(sizes))} dimensions, not {size} as before")
+            raise ModelError(
+                f"{where} gave vectors of {next(iter(sizes))} dimensions, not {size} as before; check the endpoint"
+            )
         self._size = size
         rows: list[NDArray[np.float32] | _NoVector] = []
         for number in range(count):

@@ -1,12 +1,12 @@
 """Questions and few passages embedded by the shipped presets without torch, which takes seconds to load.
 
-The encoder of BERT (Devlin, Chang, Lee and Toutanova, 2019, after Vaswani et al., Attention is all you need, 2017,
-section 3) in float32, with mean pooling over tokens (Reimers and Gurevych, Sentence-BERT, 2019, section 3). All is
-read from the model's own files; a model of any other form is left to sentence-transformers.
+The embedder is the encoder of BERT (Devlin, Chang, Lee and Toutanova, 2019, after Vaswani et al., Attention is all you
+need, 2017, section 3) in float32, with mean pooling over tokens (Reimers and Gurevych, Sentence-BERT, 2019, section 3).
+It reads the model's own files; models of other forms use sentence-transformers.
 
-NumPy's products run in one thread. Its threads wait for one another actively, so if another process takes one of the
-cores, a question takes ten times as long as with one thread. Several texts go through the model at once instead, each
-in a thread of its own.
+NumPy's products run in one thread, since its threads wait for each other actively: if another process uses one of the
+cores, a question takes ten times as long as with one thread. Instead, several texts are embedded at the same time, each
+in its own thread.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _LIMITED = Lock()
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Limit NumPy's products to one thread in the whole process, because OpenBLAS has no narrower limit. One thread at
-    a time is inside."""
+    """Limit NumPy's products to one thread in the whole process, because OpenBLAS has no narrower limit. Only one
+    thread at a time may be in this context."""
     with _LIMITED, _controller().limit(limits=1, user_api="blas"):
         yield
 
@@ -64,8 +64,8 @@ _MODULES = (("Transformer", "Pooling"), ("Transformer", "Pooling", "Normalize"))
 _MEAN = "pooling_mode_mean_tokens"
 WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
 FEW_CALLS = 8
-"""Calls whose texts are divided by a tokenizer of their own. More of them would take longer than to build the whole
-one."""
+"""Number of calls whose texts are divided by their own small tokenizer. For more calls, building the whole tokenizer is
+faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class _Layer:
 
 
 def light_embedder(spec: EmbedderSpec) -> LightEmbedder | None:
-    """Return the light embedder of a preset; None if the model is not a preset, or not of this form."""
+    """Return the light embedder of a preset, or None if the model is not a preset or has another architecture."""
     if spec.kind != "preset" or spec.name not in (ENGLISH, MULTILINGUAL):
         return None
     from resources.models.embedders.transformer import model_location

@@ -1,4 +1,4 @@
-"""The embedders that a process keeps: each is made from its specification and loaded once.
+"""The embedders of a process: each is built from its specification and loaded once.
 
 Classes of embedders are imported only when one is loaded.
 """
@@ -30,7 +30,7 @@ def make_embedder(spec: EmbedderSpec, settings: EmbedderSettings) -> CountingEmb
 
 
 MOST_KEPT = 2
-"""Embedders kept at once: the live generation's, and one of another generation that is asked beside it."""
+"""Most embedders kept at a time: one for the live generation, and one for another generation in use."""
 
 
 class Embedders:
@@ -55,8 +55,8 @@ class Embedders:
             return self._made[spec.identity]
 
     def ready(self, spec: EmbedderSpec, settings: EmbedderSettings) -> CountingEmbedder:
-        """Return the embedder of a spec, loaded. Its weights are checked after loading: weights replaced during a run
-        would otherwise pass for the old ones. Raise IndexStateError (`wrong_embedder`)."""
+        """Return the embedder of a spec, loaded. Its weights are checked after loading, since they may have been
+        replaced during a run. Raise IndexStateError (`wrong_embedder`)."""
         embedder = self.embedder_of(spec, settings)
         if spec.identity not in self._checked:
             embedder.load()
@@ -65,8 +65,8 @@ class Embedders:
         return embedder
 
     def light(self, spec: EmbedderSpec) -> LightEmbedder | None:
-        """Return the embedder of a spec for questions and few passages, which imports no torch, if there is one. It is
-        loaded at first use. The last one is kept."""
+        """Return the light embedder of a spec, which imports no torch, or None. It is for questions and few passages,
+        is loaded at first use, and the last one is kept."""
         with self._lock:
             if self._light is None or self._light[0] != spec.identity:
                 from resources.models.embedders.light import light_embedder
@@ -75,8 +75,8 @@ class Embedders:
             return self._light[1]
 
     def ready_for_few(self, spec: EmbedderSpec, settings: EmbedderSettings) -> TextEmbedder:
-        """Return an embedder of a spec for few passages, loaded and checked as `ready` does: the light one if there is
-        one, and if the other is not loaded already."""
+        """Return an embedder of a spec for few passages, loaded and checked as `ready` does: the light one if it exists
+        and the other one is not already loaded."""
         light = None if spec.identity in self._checked else self.light(spec)
         if light is None:
             return self.ready(spec, settings)
@@ -90,7 +90,7 @@ class Embedders:
         return identity in self._checked
 
     def tokens(self, identity: str) -> int:
-        """Return how many tokens the embedders of an identity have been given so far."""
+        """Return how many tokens the embedders of an identity have processed so far."""
         made = self._made[identity].tokens if identity in self._made else 0
         light = self._light[1] if self._light is not None and self._light[0] == identity else None
         return made + (light.tokens if light is not None else 0)

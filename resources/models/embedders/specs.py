@@ -1,4 +1,4 @@
-"""The identity of the embedder that the settings name, known without loading it.
+"""The identity of the embedder in the settings, which is determined without loading it.
 
 `WholeTexts` is the base class of embedders that give one vector for a text and no vectors of its tokens.
 """
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
 AUTO = "auto"
 ENGLISH, MULTILINGUAL = "english-small", "multilingual-small"
 OTHER_SHARE = 0.05
-"""The share of words in other languages than English from which on a corpus needs a multilingual embedder."""
+"""Share of words in other languages than English from which a corpus needs a multilingual embedder."""
 OTHER_SCRIPT = "other script"
-"""The language, among those counted for `choose_preset`, of texts whose language is not known but is not written in
-Latin letters."""
+"""The language, among those counted for `choose_preset`, of texts in an unknown language that is not written in Latin
+letters."""
 CHOSEN_FROM = (ENGLISH, MULTILINGUAL)
-"""Presets among which `auto` chooses. The choice of another one does not change the key of a generation."""
+"""Presets among which `auto` chooses. Choosing another one does not change the key of a generation."""
 _ASKED = ("dimensions", "passage_fields", "query_fields")
-"""Settings that change what an endpoint is asked for."""
+"""Settings that change the requests to an endpoint."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmbedderSpec:
     """An embedder by name and identity. `kind` is preset, model or endpoint. The identity hashes the identity of the
-    weights and everything that changes a vector. The numeric type is not in it: vectors of one model in two types
-    have a cosine of 1.000."""
+    weights and everything that changes a vector. The identity does not include the numeric type, since vectors of one
+    model in two types have a cosine of 1.000."""
 
     kind: str
     name: str
@@ -58,7 +58,7 @@ class EmbedderSpec:
     revision: str | None = None
     api_key_env: str | None = None
     dimensions: int | None = None
-    """Dimensions that the endpoint is asked for; `dimension` is the length of its vectors."""
+    """Dimensions requested from the endpoint; `dimension` is the length of its vectors."""
     passage_fields: Fields = field(default_factory=dict)
     query_fields: Fields = field(default_factory=dict)
 
@@ -124,7 +124,7 @@ def named_spec(settings: EmbedderSettings) -> EmbedderSpec:
 
 
 def require_place(settings: EmbedderSettings) -> None:
-    """Raise ModelError or SettingsError if there is no model at the place that the settings name."""
+    """Raise ModelError or SettingsError if the model named in the settings does not exist."""
     if settings.model:
         model_place(settings.model, settings.revision, "embedder", "embedder")
 
@@ -150,7 +150,7 @@ def unresolved_identity(settings: EmbedderSettings) -> str:
 
 
 def resolve(settings: EmbedderSettings, auto: str) -> EmbedderSpec:
-    """Return the spec that the settings mean. `auto` is the preset to take if they leave the choice."""
+    """Return the spec of the settings. `auto` is the preset to use if the settings leave the choice."""
     preset = settings.chosen_preset
     if preset is None:
         return named_spec(settings)
@@ -159,7 +159,7 @@ def resolve(settings: EmbedderSettings, auto: str) -> EmbedderSpec:
 
 def choose_preset(words: Mapping[str, int]) -> str:
     """Return the preset for a corpus from its number of words by language: english-small unless OTHER_SHARE of them or
-    more are in other languages. `und` (too little text to tell) is not counted."""
+    more are in other languages. `und` (too little text to detect a language) is not counted."""
     known = {language: count for language, count in words.items() if language != UNKNOWN_LANGUAGE}
     others = sum(count for language, count in known.items() if language != "en")
     return MULTILINGUAL if others and others >= OTHER_SHARE * sum(known.values()) else ENGLISH
@@ -198,7 +198,9 @@ def require_weights(spec: EmbedderSpec) -> None:
 
 
 def no_parts(name: str) -> ModelError:
-    return ModelError(f"embedder {name!r} gives no vectors of tokens whose mean is the vector of the text")
+    return ModelError(
+        f"embedder {name!r} gives no token vectors whose mean is the text's vector; change sentences.embedded"
+    )
 
 
 class WholeTexts:

@@ -1,11 +1,11 @@
-"""The embedder that sentence-transformers runs: how a preset, or a model by name or path, embeds texts and spans.
+"""The embedder based on sentence-transformers: a preset, or a model by name or path, embeds texts and spans.
 
 Weights are safetensors only and no code of a model is run. A text longer than the model's window is embedded in even
 windows whose vectors are averaged; nothing is cut. Batches are sorted by length and bounded by tokens, padding
 included. If the settings name no numeric type, the faster one is measured once and remembered.
 
-Each batch goes through the model in one thread of its own. Threads that share a product wait for the slowest of them,
-for example if another process takes its core.
+Each batch is embedded in its own single thread, because threads that share a matrix product wait for the slowest one,
+for example if another process uses its core.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ R = TypeVar("R")
 
 def lanes_of(device: Any) -> int:
     """Return how many batches run at once on a device. On a processor this is the number of threads that torch would
-    use for a product: its cores, or OMP_NUM_THREADS. On a card it is 1."""
+    use: its cores, or OMP_NUM_THREADS. On a graphics card it is 1."""
     import torch
 
     return int(torch.get_num_threads()) if device.type == "cpu" else 1
 
 
 def in_lanes(work: Callable[[T], R], batches: Sequence[T], lanes: int) -> Iterator[R]:
-    """Yield the result of `work` for each batch, in order. A single batch has all threads. A caller that stops early
+    """Yield the result of `work` for each batch, in order. A single batch uses all threads. A caller that stops early
     waits only for the batches in progress."""
     if lanes < 2 or len(batches) < 2:
         yield from map(work, batches)
@@ -144,7 +144,8 @@ def _seconds(transformer: Any, device: Any) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Tokens `start` to `end` of the text `owner`. `ids` holds them after `head` others (special tokens and prefix)."""
+    """The tokens from `start` to `end` of the text `owner`. `ids` has them after `head` other tokens (special tokens
+    and prefix)."""
 
     owner: int
     start: int
@@ -167,7 +168,8 @@ class SpanSums:
         return int(self._first[-1])
 
     def sums_of(self, windows: Sequence[Window], tokens: Any) -> list[tuple[int, Any]]:
-        """Return what these windows add, by number of part. `tokens` are vectors, shape (windows, width, hidden)."""
+        """Return what these windows add to the sums, by number of part. `tokens` are vectors, shape (windows, width,
+        hidden)."""
         found = []
         for window, own in zip(windows, tokens, strict=True):
             at = window.head - window.start
@@ -194,8 +196,8 @@ class SpanSums:
 
 
 def token_ranges(offsets: Sequence[tuple[int, int]], spans: Spans) -> list[tuple[int, int]]:
-    """Return the range of tokens that share a character with each span; all tokens if none does. Some tokenizers count
-    the space before a word as part of it."""
+    """Return the range of tokens that share a character with each span; return all tokens if no token does. Some
+    tokenizers include the space before a word in its token."""
     import numpy as np
 
     if not spans:
@@ -212,11 +214,11 @@ def token_ranges(offsets: Sequence[tuple[int, int]], spans: Spans) -> list[tuple
 
 
 PROCESSOR_TOKENS, CARD_TOKENS = 1024, 65_536
-"""Tokens of a batch, padding included, if the settings do not say. A card given 1,024 at a time would wait for the next
-batch most of the time: docs/measured/indexing.md."""
+"""Tokens of a batch, padding included, unless set in the settings. With 1,024 tokens a graphics card would mostly wait
+for the next batch: docs/measured/indexing.md."""
 WIDTH_STEP = 16
-"""Tokens to a multiple of which batches are padded. The processor prepares its kernels for every new shape and keeps
-them in memory."""
+"""Multiple of tokens to which batches are padded. The processor prepares its kernels for every new shape and keeps them
+in memory."""
 
 
 def model_location(spec: EmbedderSpec) -> str:
@@ -275,13 +277,13 @@ class TransformerEmbedder:
 
     @cached_property
     def _limit(self) -> int:
-        """Tokens of one window, special tokens included: the settings' or the model's positions."""
+        """Most tokens of one window, special tokens included: from the settings, or the model's positions."""
         config = getattr(getattr(self._model[0], "auto_model", None), "config", None)
         positions = getattr(config, "max_position_embeddings", None) or self.spec.max_tokens
         return int(min(self.spec.max_tokens, positions))
 
     def load(self) -> None:
-        """Load the model now, so that it can load while other work waits."""
+        """Load the model now, so that loading can overlap with other work."""
         _ = self._model
 
     def passages(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
@@ -339,7 +341,7 @@ class TransformerEmbedder:
 
     @property
     def pools(self) -> bool:
-        """True if a text's vector is the mean of its tokens' vectors, so that a part of it can have a vector."""
+        """True if a text's vector is the mean of its tokens' vectors, so that parts of it can have vectors."""
         from sentence_transformers.sentence_transformer.modules import Pooling
 
         modules = list(self._model)
@@ -385,8 +387,8 @@ class TransformerEmbedder:
     def _pass_windows(
         self, rows: Sequence[Window], parts: SpanSums, progress: Progress | None
     ) -> Iterator[tuple[list[int], Vectors, list[tuple[int, Any]]]]:
-        """Yield numbers of windows of like length, their vectors, shape (len(batch), dimension), and what they add to
-        parts of texts."""
+        """Yield, for each batch of windows of similar length, their numbers, their vectors, shape (len(batch),
+        dimension), and their contributions to the parts of texts."""
 
         def pass_batch(batch: list[int]) -> tuple[list[int], Vectors, list[tuple[int, Any]]]:
             features = self._forward([rows[item].ids for item in batch])

@@ -1,1 +1,1 @@
-"""Office files of before 2007: LibreOffice writes them anew, and our readers of today's formats read that."""
+"""The reading of Office files from before 2007: LibreOffice converts them to current formats, which pincite reads."""

@@ -1,10 +1,10 @@
-"""The program that writes one file in another format through LibreOfficeKit (resources/programs.py).
+"""A program that converts one file to another format through LibreOfficeKit (resources/programs.py).
 
-    python resources/parsers/libreoffice/convert.py LIBRARY PROFILE SOURCE TARGET
+python resources/parsers/libreoffice/convert.py LIBRARY PROFILE SOURCE TARGET
 
 Unlike `soffice --convert-to` this opens no socket and starts no program. `PROFILE` is a new folder whose settings
-forbid macros and everything that would be fetched. Exit status: 0; 3 if the file cannot be opened or written, with the
-reason on standard error. It imports nothing of ours (resources/child_process.py).
+forbid macros and any download. Exit status: 0; 3 if the file cannot be opened or written, with the reason on standard
+error. It imports no modules of pincite (resources/child_process.py).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _HANDLE, _TEXT = ctypes.c_void_p, ctypes.c_char_p
 
 
 class _Office(ctypes.Structure):
-    """The beginning of LibreOfficeKitClass; newer versions only add members after these."""
+    """The first members of LibreOfficeKitClass; newer versions only add members after these."""
 
     _fields_ = (
         ("size", ctypes.c_size_t),
@@ -43,7 +43,7 @@ class _Office(ctypes.Structure):
 
 
 class _Document(ctypes.Structure):
-    """The beginning of LibreOfficeKitDocumentClass."""
+    """The first members of LibreOfficeKitDocumentClass."""
 
     _fields_ = (
         ("size", ctypes.c_size_t),
@@ -53,7 +53,7 @@ class _Document(ctypes.Structure):
 
 
 def write_profile(folder: Path) -> None:
-    """Write the settings of a user who forbids documents to run or fetch anything."""
+    """Write settings that forbid documents to run code or download anything."""
     items = "".join(_ITEM.format(path=path, name=name, value=value) for path, name, value in _FORBIDDEN)
     names = 'xmlns:oor="http://openoffice.org/2001/registry" xmlns:xs="http://www.w3.org/2001/XMLSchema"'
     (folder / "user").mkdir(parents=True)
@@ -63,7 +63,7 @@ def write_profile(folder: Path) -> None:
 
 
 def convert(library: Path, profile: Path, source: Path, target: Path) -> str:
-    """Write the source to the target. Return why it failed; "" if it did not."""
+    """Convert the source to the target. Return the reason of a failure, or ""."""
     start = ctypes.CDLL(str(library)).libreofficekit_hook_2
     start.restype, start.argtypes = _HANDLE, (_TEXT, _TEXT)
     office = start(os.fsencode(library.parent), profile.as_uri().encode())
@@ -81,7 +81,7 @@ def convert(library: Path, profile: Path, source: Path, target: Path) -> str:
 
 
 def _functions_of(handle: int, kind: type[ctypes.Structure]) -> Any:
-    """Return the functions of an object; its first member points to them."""
+    """Return the table of functions of an object, to which its first member points."""
     return ctypes.cast(ctypes.cast(handle, ctypes.POINTER(_HANDLE))[0], ctypes.POINTER(kind)).contents
 
 

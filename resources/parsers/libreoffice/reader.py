@@ -1,8 +1,8 @@
-"""The reader of DOC and PPT: LibreOffice writes the file as DOCX or PPTX, which our own reader reads.
+"""The reader of DOC and PPT: LibreOffice converts the file to DOCX or PPTX, for which pincite has a reader.
 
-It does so in a process beside the document's, which is confined alike (resources/parsers/libreoffice/convert.py):
-without a network, other files or programs, and without macros. Its profile and output are in the folder of the
-document's process, and are deleted at once.
+LibreOffice runs in a second process, which is confined like the document's own
+(resources/parsers/libreoffice/convert.py): without a network, other files, other programs or macros. Its profile and
+output are in the folder of the document's process, and are deleted at once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ENCRYPTED_SLIDES = "EncryptedSummary"
 
 @dataclass(frozen=True, slots=True)
 class _Old:
-    """An old format. `part` names the library of LibreOffice that reads it; `package` is Debian's."""
+    """An old format. `part` names the library of LibreOffice that reads it; `package` is the Debian package."""
 
     name: str
     now: str
@@ -45,9 +45,10 @@ _OLD = {
 
 
 def parse(path: Path, hidden: bool = False) -> ParsedFile:
-    """Read a DOC or PPT file, with what it hides if `hidden` is set.
+    """Read a DOC or PPT file, with hidden content if `hidden` is set.
 
-    Raise DocumentError as `rewritten`, and as the reader of the new format."""
+    Raises the errors of `rewrite`, and of the reader of the new format.
+    """
     with rewrite(path) as target:
         parsed = parser_of(OF_ENDING[target.suffix].media_type)(target, hidden=hidden)
     # LibreOffice writes its own language if the file has none.
@@ -57,9 +58,10 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
 
 @contextmanager
 def rewrite(path: Path) -> Iterator[Path]:
-    """Yield the path of the file as DOCX or PPTX; it exists within the context only.
+    """Yield the path of the file converted to DOCX or PPTX, which exists within the context only.
 
-    Raise DocumentError: `unsupported` if LibreOffice is missing, `encrypted`, `corrupt`, `crashed`, `timeout`."""
+    Raise DocumentError: `unsupported` if LibreOffice is missing, `encrypted`, `corrupt`, `crashed`, `timeout`.
+    """
     old = _OLD[OF_ENDING[path.suffix.lower()].media_type]
     office = libreoffice()
     if office is None or not office.has(old.part):
@@ -100,7 +102,7 @@ def _convert(office: LibreOffice, source: Path, target: Path) -> None:
     if done.status == -signal.SIGXCPU:
         raise DocumentError(f"{source.name}: LibreOffice takes too long to read it: divide the file", "timeout")
     raise DocumentError(
-        f"{source.name}: LibreOffice died of it ({reason or done.status}): the file is damaged, or needs more than "
+        f"{source.name}: LibreOffice crashed ({reason or done.status}): the file is damaged, or needs more than "
         "parsing.memory_mb; open it and save it again",
         "crashed",
     )

@@ -68,11 +68,11 @@ from resources.parsers.untrusted import list_names, shorten, whole
 
 
 DEEPEST = 4
-"""Levels of DOCX inside DOCX that are read."""
+"""Most levels of DOCX inside DOCX that are read."""
 MOST_BYTES = 64 << 20
-"""Bytes of all included parts, unpacked. A part counts each time it is included."""
+"""Most bytes of all included parts, unpacked. A part counts each time it is included."""
 MOST_TOLD = 20
-"""Warnings that are shown one by one; the rest are counted."""
+"""Most warnings that are shown one by one; the rest are counted."""
 _BEGINS = {b"PK\x03\x04": "docx", b"{\\rtf": "rtf"}
 _KINDS = {
     "text/html": "html",
@@ -93,8 +93,9 @@ ReadDocx = Callable[[zipfile.ZipFile, Path, "AltChunks"], ParsedFile]
 
 @dataclass(slots=True)
 class AltChunks:
-    """The reader of the parts that a package includes, and of those included in them. `read_docx` reads a package with
-    the chunks it is given; `left` holds the bytes that may still be read. It and `hidden` are shared by all depths."""
+    """The reader of the parts that a package includes, and of their included parts. `read_docx` reads a package with
+    the given chunks; `left` has the number of bytes that may still be read. `left` and `hidden` are shared by all
+    levels."""
 
     read_docx: ReadDocx
     hidden: HiddenContent
@@ -104,7 +105,8 @@ class AltChunks:
     types: dict[str, str] = field(default_factory=dict)
 
     def blocks(self, package: zipfile.ZipFile, name: str, path: Path) -> Sequence[Block]:
-        """Return the blocks of a part without its pictures. If it cannot be read, return none and add a warning."""
+        """Return the blocks of a part without its pictures. If it cannot be read, return no blocks and add a
+        warning."""
         try:
             found = self._read(package, name, path)
         except (DocumentError, RecursionError) as error:
@@ -120,7 +122,7 @@ class AltChunks:
         return kept
 
     def list_warnings(self) -> list[str]:
-        """Return the warnings, each once; if there are too many, the first ones and how many more."""
+        """Return the warnings, each once; if there are too many, return the first ones and the number of the others."""
         every = list(dict.fromkeys(self.warnings))
         more = [plural(len(every) - MOST_TOLD, "more such part")] if len(every) > MOST_TOLD else []
         return every[:MOST_TOLD] + more
@@ -183,7 +185,7 @@ def _html(data: bytes, name: str) -> tuple[str, str, tuple[str, ...]]:
 
 
 def _web_archive(data: bytes, name: str, hidden: bool) -> ParsedFile:
-    """Read a message whose text is a page (MHT). Its pictures are parts of their own and are left out."""
+    """Read a message whose text is a page (MHT). Its pictures are separate parts and are left out."""
     message = BytesParser(policy=POLICY).parsebytes(data.lstrip())
     assert isinstance(message, EmailMessage)
     is_html, content, warnings = written_body(message, name)
@@ -206,7 +208,7 @@ def _rtf(data: bytes, name: str) -> ParsedFile:
 
 
 MOST_SPAN = 1000
-"""Columns that one cell may cover, a bound against damaged files."""
+"""Most columns that one cell may cover, a limit against damaged files."""
 
 
 def taller(cell: BlockCell, row: int, more: tuple[TextRun, ...]) -> BlockCell:
@@ -248,8 +250,8 @@ def _is_bold(row: Any) -> bool:
 
 
 def header_rows(table: Any, elements: list[Any], rows: list[list[Any]]) -> int:
-    """Return the number of header rows: the rows marked as repeating headers, else the first row if the table's style
-    sets it apart, or all its text is bold, or it reads as one."""
+    """Return the number of header rows: the rows marked as repeating headers, or else the first row if the table's
+    style highlights it, all its text is bold, or it looks like a header."""
     marked = 0
     while marked < len(elements) and is_on(elements[marked].find(f"{W}trPr/{W}tblHeader")):
         marked += 1
@@ -304,8 +306,8 @@ def _parse(package: zipfile.ZipFile, path: Path, chunks: AltChunks) -> ParsedFil
 
 
 class _DocxReader:
-    """The reader of one package's parts. A part's own relations say what it points to: `related` holds those of the
-    part being read, `main` those of the document. `elsewhere` lists addresses of text that is not in the file."""
+    """The reader of one package's parts. Each part has its own relations: `related` has those of the part being read,
+    `main` those of the document. `elsewhere` lists the addresses of text outside the file."""
 
     def __init__(self, package: zipfile.ZipFile, path: Path, main: str, document: Any, chunks: AltChunks) -> None:
         self.package, self.path, self.chunks = package, path, chunks
@@ -318,7 +320,7 @@ class _DocxReader:
         settings = self.root(self.part_named("settings"))
         self.grounds = Grounds(document, settings, styles, [edge for edge in edges if edge is not None])
         self.bare = False
-        """True while white letters would be white on white: in the body, outside of shapes and coloured tables."""
+        """True while white letters would be invisible: in the body, outside of shapes and coloured tables."""
         self.numbering = Numbering(self.root(self.part_named("numbering")))
         self.plain = self.styles.get("", ParagraphStyle())
         self.lines: dict[int, tuple[Block, ParagraphLook]] = {}
@@ -331,11 +333,11 @@ class _DocxReader:
         return xml_part(self.package, name, self.path)
 
     def part(self, key: str) -> Any:
-        """Return the root of the part that a relation points to, or None."""
+        """Return the root of the part to which a relation points, or None."""
         return self.root(self.related[key][1]) if key in self.related else None
 
     def enter_part(self, name: str) -> Any:
-        """Return the root of another part, or None, and follow that part's relations from now on."""
+        """Return the root of another part, or None, and use that part's relations from now on."""
         root = self.root(name)
         if root is not None:
             self.related, self.linked = (of(self.package, name, self.path) for of in (relations, external_links))
@@ -353,18 +355,18 @@ class _DocxReader:
             yield f"parts of the text are only linked to, and nothing is fetched: {told}"
 
     def body(self, body: Any) -> Iterator[Block]:
-        """Yield the blocks of the body. In an included document, which may stand anywhere, white letters count as
-        seen."""
+        """Yield the blocks of the body. In an included document, which may be on any background, white letters count as
+        visible."""
         return self._blocks_on(body, self.grounds.page_is_white and not self.chunks.depth)
 
     def _blocks_on(self, container: Any, bare: bool) -> Iterator[Block]:
-        """Yield the blocks of a part that is bare or coloured."""
+        """Yield the blocks of a part with a white or coloured background."""
         before, self.bare = self.bare, bare
         yield from self.blocks(container)
         self.bare = before
 
     def blocks(self, container: Any) -> Iterator[Block]:
-        """Yield the paragraphs and tables of a body, cell, box or note, through content controls."""
+        """Yield the paragraphs and tables of a body, cell, box or note, including those in content controls."""
         joined: list[Any] = []
         for element in container:
             if element.tag == f"{W}p":
@@ -394,7 +396,8 @@ class _DocxReader:
             yield from self._paragraph(joined)
 
     def line_of(self, block: Block) -> ParagraphLook | None:
-        """Return what is known of the paragraph that a block was made of; None for tables and the like."""
+        """Return the known properties of the paragraph from which a block was made, or None for tables and other
+        blocks."""
         return self.lines[id(block)][1] if id(block) in self.lines else None
 
     def _with_line(self, block: Block, line: ParagraphLook) -> Block:
@@ -402,7 +405,7 @@ class _DocxReader:
         return block
 
     def _chunk(self, key: str) -> Iterator[Block]:
-        """Yield the blocks of an included document; none if it is only linked to."""
+        """Yield the blocks of an included document; none if the file only links to it."""
         if key in self.linked:
             self.elsewhere.append(self.linked[key][1])
             return
@@ -412,7 +415,8 @@ class _DocxReader:
     # ------------------------------------------------------------ paragraphs
 
     def _control(self, control: Any) -> Iterator[Block]:
-        """Yield the blocks in a content control. If it holds one line, that is a value labelled with its title."""
+        """Yield the blocks in a content control. A control with one line is a value labelled with the control's
+        title."""
         blocks = list(self.blocks(control))
         properties = control.find(f"{W}sdtPr")
         filled = properties is not None and properties.find(f"{W}showingPlcHdr") is None
@@ -466,7 +470,7 @@ class _DocxReader:
                 yield figure
 
     def _number(self, paragraph: Any, style: ParagraphStyle) -> Number:
-        """Return the number or bullet that Word shows before a paragraph, and count on."""
+        """Return the number or bullet that Word shows before a paragraph, and increase the count."""
         number = value_of(paragraph, "w:pPr/w:numPr/w:numId") or style.number or "0"
         own = style.level if style.level is not None else self.numbering.level_of(number, style.key)
         level = min(whole(value_of(paragraph, "w:pPr/w:numPr/w:ilvl"), own), DEEPEST_LEVEL)
@@ -538,7 +542,7 @@ class _DocxReader:
         yield from figures
 
     def _is_row(self, row: Any, pairs: dict[str, str]) -> bool:
-        """Say whether to read a row: it may be deleted, or hidden. Mark `pairs` if a hidden one is read."""
+        """Say whether to read a row: it may be deleted or hidden. Mark `pairs` if a hidden row is read."""
         properties = row.find(f"{W}trPr")
         if properties is None:
             return True
@@ -600,8 +604,8 @@ class _DocxReader:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """The place of a paragraph in a list: the key of the list, its marker, and its level from 0. `counts` is set
-    if the marker is no bullet."""
+    """The place of a paragraph in a list: the key of the list, its marker, and its level from 0. `counts` is true if
+    the marker is not a bullet."""
 
     key: str
     marker: str
@@ -614,7 +618,7 @@ class Number:
 
 
 def _divide_bold(found: Inline) -> tuple[Inline, Inline] | None:
-    """Return the bold first line of a paragraph and the text below it, which is not bold; None if it is no such one."""
+    """Return the bold first line of a paragraph and the plain text below it; return None for other paragraphs."""
     rest = found.seen - found.seen_first
     bold = found.seen_first and all(look.bold for look in found.seen_first)
     if not bold or any(look.bold for look in rest) or found.controls or found.hidden or found.draws:
@@ -626,7 +630,7 @@ def _divide_bold(found: Inline) -> tuple[Inline, Inline] | None:
 
 
 def _line(paragraph: Any, style: ParagraphStyle, found: Inline, number: Number) -> ParagraphLook:
-    """Return what decides whether a paragraph is a heading by its look."""
+    """Return the properties that decide whether a paragraph is a heading by its style."""
     letters = sum(found.seen.values())
     align = value_of(paragraph, "w:pPr/w:jc")
     kept = paragraph.find(f"{W}pPr/{W}keepNext")

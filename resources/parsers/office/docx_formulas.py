@@ -1,4 +1,4 @@
-"""Formulas of Office (OMML) as LaTeX. Recursion is safe: the XML parser refuses what is nested by the hundreds."""
+"""Formulas of Office (OMML) as LaTeX. Recursion is safe, since the XML parser refuses deep nesting."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ _FENCES = {"{": r"\{", "}": r"\}", "〈": r"\langle", "〉": r"\rangle", "⟨": 
 _NEW_ROW = r" \\ "
 _ENDS_IN_COMMAND = re.compile(r"\\[A-Za-z]+\Z")
 _LONGEST_COMMAND = 64
-"""Characters at the end of a text in which a command is looked for: the whole of it, for each part, is quadratic."""
+"""Characters at the end of a text that are searched for a command: searching the whole text for each part would take
+quadratic time."""
 
 
 def latex(formula: Any) -> str:
-    """LaTeX of an `m:oMath`, or of any part of it. Unknown parts give what is in them."""
+    """Return the LaTeX of an `m:oMath`, or of any part of it. For an unknown part, return the LaTeX of its content."""
     return _join(_part(child) for child in formula if isinstance(child.tag, str))
 
 
@@ -56,7 +57,7 @@ def _part_of(element: Any, name: str) -> str:
 
 
 def _property(element: Any, name: str, default: str) -> str:
-    """`m:val` of a property; an empty value is a value."""
+    """Return `m:val` of a property; an empty value counts as a value."""
     kind = element.tag.removeprefix(M)
     found = element.find(f"{M}{kind}Pr/{M}{name}")
     return default if found is None else found.get(f"{M}val", "")
@@ -98,7 +99,7 @@ def _function(element: Any) -> str:
 
 
 def _name_function(text: str) -> str:
-    """`\\lim_{...}` of `lim_{...}`: the letters that a function's name begins with."""
+    """Return `\lim_{...}` for `lim_{...}`: the first letters become a function name."""
     name = re.match(r"[A-Za-z]*", text.strip())
     return f"\\{text.strip()}" if name and name[0] in _FUNCTIONS else text
 

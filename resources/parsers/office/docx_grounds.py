@@ -1,6 +1,6 @@
-"""The grounds of a DOCX on which white letters are not seen: the white page, and tables that leave it white.
+"""The white backgrounds of a DOCX, on which white letters are invisible: the page, and tables without a colour.
 
-Nothing here guesses: a part counts as white only if neither a style nor anything drawn may give it a colour.
+A part counts as white only if certainly neither a style nor a drawing colours it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ _ANCHOR = "{http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawi
 _VML = "{urn:schemas-microsoft-com:vml}"
 _SHAPES = tuple(f"{_VML}{name}" for name in ("shape", "rect", "roundrect", "oval", "polyline", "group", "image"))
 _LONGEST = 2000
-"""Characters of a shape's style that are looked at."""
+"""Most characters of a shape's style that are read."""
 
 
 class Grounds:
-    """The shaded styles of tables of one document, and whether its page is white where nothing else is said."""
+    """The shaded table styles of one document, and whether its page is white by default."""
 
     def __init__(self, document: Any, settings: Any, styles: Any, edges: Sequence[Any]) -> None:
         self.page_is_white = not (
@@ -31,7 +31,7 @@ class Grounds:
         self.shaded: dict[str | None, bool] = {None: False}
 
     def shades_table(self, table: Any) -> bool:
-        """Say whether a table, its style, or what its rows say of their own look may colour its cells."""
+        """Say whether a table, its style, or the properties of its rows may colour its cells."""
         own = [*table.findall(f"{W}tblPr/{W}shd"), *table.findall(f"{W}tr/{W}tblPrEx/{W}shd")]
         return any(map(is_shaded, own)) or self._shades(value_of(table, "w:tblPr/w:tblStyle"))
 
@@ -58,7 +58,7 @@ def shades_paragraph(paragraph: Any, style: ParagraphStyle) -> bool:
 
 
 def _has_background(document: Any, settings: Any) -> bool:
-    """Say whether the pages have a colour or a picture of their own, which Word shows only if the settings say so."""
+    """Say whether the pages have a colour or picture as background; Word shows it only if the settings say so."""
     ground = document.find(f"{W}background")
     shown = settings is not None and is_on(settings.find(f"{W}displayBackgroundShape"))
     return ground is not None and shown and (len(ground) > 0 or ground.get(f"{W}color") not in ("FFFFFF", "auto", None))
@@ -73,7 +73,7 @@ def _is_behind(shape: Any) -> bool:
 
 
 def _floats(shape: Any) -> bool:
-    """Say whether a drawing of a running head stands at a place of the page, where it is behind the text."""
+    """Say whether a drawing of a running header has a position on the page, where it is behind the text."""
     return shape.tag == _ANCHOR or ("position:absolute" in _style_of(shape) and not _is_word_art(shape))
 
 
@@ -82,5 +82,5 @@ def _style_of(shape: Any) -> str:
 
 
 def _is_word_art(shape: Any) -> bool:
-    """Say whether a shape is only letters, as watermarks are."""
+    """Say whether a shape consists only of letters, like a watermark."""
     return shape.find(f"{_VML}textpath") is not None

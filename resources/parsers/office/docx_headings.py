@@ -1,10 +1,10 @@
-"""Headings of a DOCX by style, number and look together.
+"""Headings of a DOCX, found by style, number and format together.
 
-A style or an outline level makes a heading. Any other short line is one if its look sets it apart from the text that it
-stands before: larger, bold, underlined, in capitals, centred, numbered. The look counts against the text around it, so
-that bold says nothing in bold text. A line before no text, in a row of lines of its own look, or before short lines
-such as an address needs more, or a look that makes headings elsewhere in the document. Levels follow the styles; below
-them, lines of one look or one depth of numbers have one level in the whole document.
+A style or an outline level makes a heading. Any other short line is a heading if its format differs from the text that
+follows: it is larger, bold, underlined, in capitals, centred or numbered. The format is compared with the surrounding
+text, so bold does not count in bold text. A line without following text, among lines of its own format, or before short
+lines such as an address needs more evidence, or a format that makes headings elsewhere in the document. Levels follow
+the styles; below them, lines of one format or one depth of numbers have the same level in the whole document.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from pipelines.records import Block
 
 @dataclass(frozen=True, slots=True)
 class ParagraphLook:
-    """A paragraph's look: the size in points of most letters, and what holds for all of them. `number` is its marker in
-    the numbered list `list_key`, `level` its level there, `role` the name of its style."""
+    """The format of a paragraph: the size in points of most letters, and the properties of all letters. `number` is its
+    marker in the numbered list `list_key`, `level` its level there, `role` the name of its style."""
 
     text: str
     size: float | None = None
@@ -41,7 +41,7 @@ class ParagraphLook:
 
 
 class Rank(NamedTuple):
-    """The look of a line that may be a heading, ordered from the strongest down."""
+    """The format of a line that may be a heading, ordered from the strongest down."""
 
     size: float
     bold: bool
@@ -52,7 +52,7 @@ class Rank(NamedTuple):
 
 
 class Numbered(NamedTuple):
-    """The number of a line: the kind of numbering, the depth in it, the first figure or letter."""
+    """The number of a line: the kind of numbering, its depth, and the first figure or letter."""
 
     kind: str = ""
     depth: int = 0
@@ -62,26 +62,28 @@ class Numbered(NamedTuple):
 Key = tuple[Rank, Numbered]
 
 LONGEST_HEADING = 100
-"""Characters of a line that may be a heading. Chinese and Japanese letters count as three."""
+"""Most characters of a line that may be a heading. Chinese and Japanese letters count as three."""
 MOST_WORDS, MANY_WORDS = 14, 9
-"""Words of a line that may be a heading, and from which on it may as well be a sentence without its stop."""
+"""Most words of a line that may be a heading, and the number from which it may also be a sentence without a full
+stop."""
 LONGEST_STYLED, LONGEST_SENTENCE = 250, 120
-"""Characters of a paragraph, and of a sentence, that a style makes a heading. Contracts have clauses in such styles."""
+"""Most characters of a paragraph, and of a sentence, that counts as a heading by style. Contracts have clauses in such
+styles."""
 LARGER = 1.15
-"""Factor over the size of the text from which on a line stands out by its size alone."""
+"""Ratio to the size of the text from which a line is prominent by size alone."""
 SLIGHTLY_LARGER = 1.04
 FEWEST, FEWEST_ALONE = 2, 3
-"""Points for a heading before text, and for one before anything else. See `_points`."""
+"""Fewest points of a heading before text, and of one before anything else. See `_points`."""
 PROSE_LENGTH = 40
-"""Characters from which on a paragraph is text and not one more short line."""
+"""Fewest characters of a paragraph that counts as text and not as one more short line."""
 LONG_PROSE = 60
-"""Characters of a paragraph whose look is the usual one where it stands."""
+"""Fewest characters of a paragraph whose format counts as the usual one at its position."""
 SAMPLE, NEAR = 3, 10
-"""Texts after a line that are looked at, and blocks after it among which they are looked for."""
+"""Texts after a line that are examined, and blocks after it that are searched for them."""
 MOST_LINES = 3
-"""Lines of one large look in a row, such as a title of several lines."""
+"""Most consecutive lines of one large format, such as a title of several lines."""
 MOST_LEVELS = 12
-"""Looks that have a level each."""
+"""Most formats that have a separate level."""
 DEEPEST = 9
 
 CAPTION = re.compile(r"(table|figure|fig\.|tabelle|abbildung|таблиця|рисунок|рис\.|таблица)\s*\d", re.IGNORECASE)
@@ -141,7 +143,7 @@ def _number_of(line: ParagraphLook) -> tuple[Numbered, str]:
 
 
 def _in_order(numbers: list[tuple[Numbered, str]]) -> list[tuple[Numbered, str]]:
-    """Return the numbers, with Roman figures that are letters, as `C.` after `B.`, made letters."""
+    """Return the numbers; Roman numerals that are letters in sequence, such as `C.` after `B.`, become letters."""
     found: list[tuple[Numbered, str]] = []
     last = ""
     for number, rest in numbers:
@@ -153,12 +155,12 @@ def _in_order(numbers: list[tuple[Numbered, str]]) -> list[tuple[Numbered, str]]
 
 
 def _names_a_part(number: Numbered) -> bool:
-    """Say whether a number has its word, such as `Article 5`."""
+    """Say whether a number has a word before it, such as `Article 5`."""
     return number.kind not in ("", "1", "roman", "letter", "small")
 
 
 def _is_row(text: str) -> bool:
-    """Say whether a line has columns, or dots before the number of a page, or blanks to fill in."""
+    """Say whether a line has columns, dots before a page number, or blanks to fill in."""
     return "\t" in text or _LEADERS.search(text) is not None
 
 
@@ -185,7 +187,8 @@ def _could_be(line: ParagraphLook, number: Numbered, rest: str) -> bool:
 
 
 def _points(line: ParagraphLook, number: Numbered, usual: ParagraphLook) -> int:
-    """Return how far a line stands out from the usual look: two points where one property is enough."""
+    """Return how much a line differs from the usual format, in points: two points are enough for a heading before
+    text."""
     size = line.size / usual.size if line.size and usual.size else 1.0
     points = 3 if size >= LARGER else int(size >= SLIGHTLY_LARGER)
     points += 2 * (line.bold and not usual.bold) + 2 * (line.underlined and not usual.underlined)
@@ -199,7 +202,7 @@ def _points(line: ParagraphLook, number: Numbered, usual: ParagraphLook) -> int:
 
 
 class _Votes:
-    """The lines of a document that may be headings, and the votes for each."""
+    """The lines of a document that may be headings, and the vote on each."""
 
     def __init__(self, blocks: Sequence[Block], lines: Sequence[ParagraphLook | None]) -> None:
         self.blocks, self.lines = blocks, lines
@@ -212,7 +215,7 @@ class _Votes:
         self._vote()
 
     def _usual(self) -> ParagraphLook:
-        """Return the look of most letters of the document."""
+        """Return the format of most letters in the document."""
         letters: Counter[tuple[float | None, bool, bool, bool, bool, bool]] = Counter()
         for line in filter(None, self.lines):
             look = (line.size, line.bold, line.italic, line.underlined, line.capitals, line.centred)
@@ -236,7 +239,8 @@ class _Votes:
         return [found if found >= FEWEST else 0 for found in points]
 
     def _usual_look(self, texts: list[ParagraphLook]) -> ParagraphLook:
-        """Return the look that is usual where texts follow: what they have in common, one alone with the document."""
+        """Return the usual format of the following texts: their common properties, or, for a single text, those that it
+        shares with the document."""
         sample = texts if len(texts) > 1 else [*texts, self.body]
         return ParagraphLook(
             "",
@@ -260,7 +264,7 @@ class _Votes:
         return look, number._replace(first="")
 
     def _following(self) -> list[int | None]:
-        """Return the place of the block after each, without breaks."""
+        """Return the index of the block after each one, without breaks."""
         found: list[int | None] = []
         after: int | None = None
         for at in range(len(self.blocks) - 1, -1, -1):
@@ -269,7 +273,7 @@ class _Votes:
         return found[::-1]
 
     def _vote(self) -> None:
-        """Take lines that stand before text; then those whose look makes headings elsewhere too."""
+        """Accept lines that stand before text, then lines whose format makes headings elsewhere."""
         rows = self._rows()
         for at in range(len(self.blocks) - 1, -1, -1):
             self.taken[at] = bool(self.points[at]) and self._is_one(at, rows[at], FEWEST_ALONE)
@@ -279,7 +283,7 @@ class _Votes:
                 self.taken[at] = self._is_one(at, rows[at], FEWEST)
 
     def _rows(self) -> list[int]:
-        """Return for each line how many lines of its look stand in a row there."""
+        """Return for each line the number of consecutive lines with its format."""
         found: list[int] = []
         for _, row in groupby(range(len(self.blocks)), key=lambda at: self.keys[at] or at):
             places = list(row)
@@ -312,13 +316,13 @@ class _Votes:
         return True
 
     def _is_among_items(self, at: int, after: int) -> bool:
-        """Say whether a line of a list stands before or after a plain item of its level."""
+        """Say whether a list line is before or after a plain item of its level."""
         own = self.lines[at]
         near = [self.lines[place] for place in (at - 1, after) if place >= 0 and not self.points[place]]
         return any(line and own and (line.list_key, line.level) == (own.list_key, own.level) for line in near)
 
     def _is_text(self, at: int) -> bool:
-        """Say whether a paragraph is text and not one more short line, or an italic line above text."""
+        """Say whether a paragraph is text, and neither one more short line nor an italic line above text."""
         line, after = self.lines[at], self.following[at]
         if line is None:
             return True
@@ -328,7 +332,7 @@ class _Votes:
         return below is not None and is_text(below.text)
 
     def _most_lines(self, at: int) -> int:
-        """Return how many lines in a row may be headings: a large or centred title may have several."""
+        """Return how many consecutive lines may be headings: a large or centred title may have several."""
         key = self.keys[at]
         if key is None or self.points[at] < FEWEST_ALONE:
             return 1
@@ -340,8 +344,8 @@ class _Votes:
 
 
 def with_headings(blocks: Sequence[Block], line_of: Callable[[Block], ParagraphLook | None]) -> list[Block]:
-    """Return the blocks with the lines that are headings by their look made headings, and with consistent levels. A
-    title by style has level 0; with one, all other headings are one deeper."""
+    """Return the blocks with all found headings marked, and with consistent levels. If there is a title by style, which
+    has level 0, all other headings are one level deeper."""
     lines = [line_of(block) for block in blocks]
     votes = _Votes(blocks, lines)
     levels = _levels(blocks, lines, votes)
@@ -355,8 +359,8 @@ def with_headings(blocks: Sequence[Block], line_of: Callable[[Block], ParagraphL
 
 
 def _levels(blocks: Sequence[Block], lines: Sequence[ParagraphLook | None], votes: _Votes) -> list[int | None]:
-    """Return the level of each heading, None for other blocks. Each group of looks is one below the deepest heading
-    that it stands under: a style, or a stronger look."""
+    """Return the level of each heading, None for other blocks. Each group of formats is one level below the deepest
+    heading above it: one by style, or one with a stronger format."""
     levels: list[int | None] = [block.level if block.kind == "heading" else None for block in blocks]
     group = _groups(votes)
     sizes = [line.size if line is not None else None for line in lines]
@@ -380,8 +384,8 @@ def _levels(blocks: Sequence[Block], lines: Sequence[ParagraphLook | None], vote
 
 
 def _groups(votes: _Votes) -> list[list[int]]:
-    """Return the places of lines that share a level, the strongest first: those of one depth of numbers, or of one
-    look."""
+    """Return the indexes of lines that share a level, strongest first: those of one depth of numbers, or of one
+    format."""
     looks: dict[Numbered, Counter[Rank]] = defaultdict(Counter)
     places: dict[tuple[Rank | None, Numbered], list[int]] = defaultdict(list)
     for at, key in enumerate(votes.keys):
@@ -403,8 +407,8 @@ def _groups(votes: _Votes) -> list[list[int]]:
 
 
 def _are_alike(group: tuple[Rank, Numbered, list[int]], number: Numbered, found: list[int]) -> bool:
-    """Say whether lines of one look with two kinds of numbers, or with and without, have one level. They have not if
-    those that begin first go on among or after the others, or are a single line above all."""
+    """Say whether lines of one format with two kinds of numbers, or with and without numbers, have the same level. They
+    do not if the first kind continues among or after the other, or is a single line above all."""
     if max(group[1].depth, number.depth) > 1:
         return False
     above, below = sorted((group[2], found), key=min)

@@ -1,9 +1,9 @@
-"""The reading of one DOCX paragraph: its text, fields and look, its style, and its number.
+"""The reading of one DOCX paragraph: its text, fields, format, style and number.
 
-A style has its inherited values; the style with an empty key is the one of plain paragraphs. Numbers are counted as
-Word counts them, since the file does not hold them. Text as a reader of the page sees it: raised and lowered letters
-and signs of symbol fonts become plain characters; deleted text is left out and counted; hidden text follows the rule
-for all formats.
+A style includes its inherited values; the style with an empty key is that for plain paragraphs. Numbers are counted by
+Word's rules, since the file does not contain them. Text is read in its visible form: raised and lowered letters and
+signs of symbol fonts become plain characters; deleted text is left out and counted; hidden text follows the rule for
+all formats.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ from resources.parsers.untrusted import signed_whole, whole
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 W14 = "{http://schemas.microsoft.com/office/word/2010/wordml}"
 LEVELS = 9
-"""Levels of a list that Word has."""
+"""Number of list levels in Word."""
 _ABSTRACT = f"{W}abstractNumId"
 LONGEST_MARKER = 64
-"""Characters of a marker's pattern, and repeats of a letter that stands for a number. Both come from the file."""
+"""Most characters of a marker's pattern, and most repeats of a letter that stands for a number. Both come from the
+file."""
 
 
 def value_of(element: Any, path: str) -> str | None:
@@ -44,7 +45,7 @@ def value_of(element: Any, path: str) -> str | None:
 
 
 def is_on(element: Any, namespace: str = W) -> bool:
-    """Say whether a property that may be switched off, such as `w:b`, is present and on."""
+    """Say whether an on-off property, such as `w:b`, is present and on."""
     return element is not None and element.get(f"{namespace}val") not in ("0", "false", "off")
 
 
@@ -95,7 +96,7 @@ class Numbering:
         return number in self.lists and bool(self.lists[number].levels)
 
     def level_of(self, number: str, style: str) -> int:
-        """Return the level of a list that a paragraph style has, 0 if the list does not name the style."""
+        """Return the list level of a paragraph style, or 0 if the list does not name the style."""
         levels = self.lists[number].levels if number in self.lists else {}
         return next((at for at, level in levels.items() if style and level.style == style), 0)
 
@@ -104,7 +105,7 @@ class Numbering:
         return found is None or found.format in ("bullet", "none")
 
     def check_mark(self, number: str, level: int) -> str:
-        """Return the check mark that is the bullet of a level, else ""."""
+        """Return the check mark that is the bullet of a level, or ""."""
         found = self.lists[number].levels.get(level)
         return found.sign if found is not None and found.format == "bullet" else ""
 
@@ -149,7 +150,7 @@ def _levels(element: Any) -> dict[int, _Level]:
 
 
 def _sign(level: Any) -> str:
-    """Return the bullet of a level if it is a check mark, which says something, else ""."""
+    """Return the bullet of a level if it is a check mark, which has a meaning, or ""."""
     text = (value_of(level, "w:lvlText") or "")[:LONGEST_MARKER]
     sign = symbol_text(text, letters_of(level.find(f"{W}rPr")).font or "").strip()
     return sign if sign and sign in CHECK_MARKS else ""
@@ -191,11 +192,11 @@ _HEADING_STYLE = re.compile(
 TITLES = frozenset(_TITLE_NAMES.split())
 """Names of the style for a document's title. Programs other than Word write them in the user's language."""
 DEEPEST = 50
-"""Styles in a chain of inheritance that are followed. Word allows about ten."""
+"""Most styles in a chain of inheritance. Word allows about ten."""
 
 
 class Letters(NamedTuple):
-    """The look of letters: size in points, weight and so on. None means that nothing is said about a property."""
+    """The look of letters: size in points, weight and so on. None means that a property is not set."""
 
     size: float | None = None
     bold: bool | None = None
@@ -209,7 +210,7 @@ class Letters(NamedTuple):
     white: bool | None = None
     struck: bool | None = None
     dressed: bool | None = None
-    """True for letters with a ground, an outline, a shadow or a fill of their own, so that white ones may be seen."""
+    """True if letters have their own background, outline, shadow or fill, so that white ones may be visible."""
 
     def merge_over(self, below: Letters) -> Letters:
         """Return these properties, and those of `below` that these do not set."""
@@ -218,9 +219,9 @@ class Letters(NamedTuple):
 
 
 PLAIN = Letters()
-"""Letters of which nothing is said."""
+"""Letters without set properties."""
 USUAL = Letters(size=10.0)
-"""Letters of a document that sets none."""
+"""Letters of a document that sets no default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +260,7 @@ def _is_default(element: Any) -> bool:
 
 
 def letters_of(properties: Any) -> Letters:
-    """Return the look that run properties set."""
+    """Return the format of letters that run properties set."""
     if properties is None:
         return PLAIN
     found = {child.tag: child for child in properties if isinstance(child.tag, str)}
@@ -288,12 +289,12 @@ def letters_of(properties: Any) -> Letters:
 
 
 MOST_OFF_WHITE = 6
-"""Steps of 255 by which the red, green and blue of a colour may miss white and still look white."""
+"""Largest difference (of 255) of red, green and blue from white in a colour that looks white."""
 _HEX = re.compile(r"[0-9A-Fa-f]{6}")
 
 
 def _is_white(color: Any) -> bool:
-    """Say whether a colour is white, or the white of the usual theme."""
+    """Say whether a colour is white, or the white of the default theme."""
     theme, value = color.get(f"{W}themeColor"), color.get(f"{W}val") or ""
     if theme is not None:
         return theme in ("background1", "light1") and not {f"{W}themeTint", f"{W}themeShade"} & set(color.keys())
@@ -305,7 +306,7 @@ def _looks_white(value: str) -> bool:
 
 
 def is_shaded(shading: Any) -> bool:
-    """Say whether a `w:shd` gives a ground that is not white, or one that may be any."""
+    """Say whether a `w:shd` sets a background that is not white, or may not be white."""
     pattern, fill = shading.get(f"{W}val"), shading.get(f"{W}fill") or "auto"
     if pattern == "nil":
         return False
@@ -314,8 +315,8 @@ def is_shaded(shading: Any) -> bool:
 
 
 def _are_dressed(found: Mapping[str, Any]) -> bool | None:
-    """Return True if run properties, given by their tags, put anything behind or around letters, else None: a style may
-    do so all the same."""
+    """Return True if run properties, given by their tags, draw anything behind or around letters. Otherwise return
+    None, since a style may still do so."""
     light, shading = found.get(f"{W}highlight"), found.get(f"{W}shd")
     lit = light is not None and light.get(f"{W}val") not in ("none", "white")
     drawn = any(is_on(found.get(f"{W}{name}")) for name in _EFFECTS) or any(f"{W14}{name}" in found for name in _FILLS)
@@ -327,7 +328,7 @@ _FILLS = ("textFill", "textOutline", "glow", "shadow", "reflection", "props3d")
 
 
 def _style(key: str, elements: dict[str, Any]) -> ParagraphStyle:
-    """Return a style with its inherited values; a circle of styles ends at the first repetition."""
+    """Return a style with its inherited values; a cycle of styles ends at the first repetition."""
     name, outline, number, level, align, kept, shading = "", None, None, None, None, None, None
     letters = PLAIN
     seen: set[str] = set()
@@ -363,19 +364,19 @@ _LEFT_OUT_NAMES = "instrText delText pPr rPr tblPr tcPr sectPr sdtPr sdtEndPr rt
 _LEFT_OUT = frozenset(f"{W}{name}" for name in _LEFT_OUT_NAMES.split())
 _TEXTS = {f"{W}tab": "\t", f"{W}ptab": "\t", f"{W}br": "\n", f"{W}cr": "\n", f"{W}noBreakHyphen": "-"}
 _WORD_ART = "{urn:schemas-microsoft-com:vml}textpath"
-"""Letters drawn as a shape, in older documents and in watermarks."""
+"""The element for letters drawn as a shape, in older documents and in watermarks."""
 _MACHINE_MADE = re.compile(
     r"goog_rdk_\d+|[\d-]+|\w|\{?[0-9A-Fa-f-]{32,}\}?|(?:Text|Check|Dropdown|Kontrollkästchen)\d*"
 )
 _PART_END = re.compile(r"[\n\t;]|[.!?]\s")
 LONGEST, MOST_PIECES = 2000, 10_000
-"""Characters and pieces of a paragraph that are searched for the label and the value of a field."""
+"""Most characters and pieces of a paragraph that are searched for the label and the value of a field."""
 
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """A content control or form field: its name, if a person gave it one, and the range of its text in the pieces.
-    `checked` is set for check boxes only."""
+    """A content control or form field: its name, if it has one, and the range of its text in the pieces. `checked` is
+    set only for check boxes."""
 
     name: str
     start: int
@@ -386,9 +387,9 @@ class Control:
 
 @dataclass(slots=True)
 class Inline:
-    """The content of a paragraph. `seen` counts letters by their look; `head` is the place after the
-    first line, `seen_first` counts its letters. `hidden` and `hidden_shapes` say that some of the text, or of the boxes
-    and pictures, is not shown."""
+    """The content of a paragraph. `seen` counts letters by format; `head` is the end of the first line, `seen_first`
+    counts its letters. `hidden` and `hidden_shapes` say that some of the text, or some of the boxes and pictures, are
+    not shown."""
 
     pieces: list[str] = field(default_factory=list)
     boxes: list[Any] = field(default_factory=list)
@@ -433,7 +434,7 @@ class Inline:
         return found
 
     def _words(self, places: range) -> str:
-        """Return the pieces at some places, up to the longest length that a label or a value may have."""
+        """Return the pieces at some places, up to the limit of a label or value."""
         found: list[str] = []
         length = 0
         for at in places[:MOST_PIECES]:
@@ -456,7 +457,7 @@ def control_name(properties: Any) -> str:
 
 
 def control_value(properties: Any) -> str:
-    """Return the value that a content control keeps beside its text: the choice of a list, or a date."""
+    """Return the value that a content control stores beside its text: the choice of a list, or a date."""
     if properties is None or properties.find(f"{W}showingPlcHdr") is not None:
         return ""
     for kind in ("dropDownList", "comboBox"):
@@ -480,7 +481,7 @@ def _control(control: Any, start: int, end: int) -> Control | None:
 
 
 def _form_value(data: Any) -> str:
-    """Return the value that a form field of older documents shows if the file has no text for it."""
+    """Return the value of an older form field, for fields without a text in the file."""
     choices = data.find(f"{W}ddList")
     if choices is None:
         return value_of(data, "w:textInput/w:default") or ""
@@ -491,7 +492,7 @@ def _form_value(data: Any) -> str:
 
 @dataclass(slots=True)
 class _Field:
-    """An open field: the data of a form field, None for any other, and where its text begins. The text before its
+    """An open field: the data of a form field, or None for other fields, and the start of its text. The text before its
     separator is an instruction."""
 
     data: Any
@@ -500,9 +501,10 @@ class _Field:
 
 
 class Walk:
-    """The walk over the elements of a paragraph in order. It has no recursion, so deep nesting is read too.
+    """The walk over the elements of a paragraph in order. It uses no recursion, so deep nesting is read too.
 
-    A paragraph may have several parts, see `goes_on`. It is `bare` if white letters would not be seen in it."""
+    A paragraph may have several parts, see `goes_on`. It is `bare` if white letters would be invisible in it.
+    """
 
     def __init__(
         self,
@@ -517,7 +519,7 @@ class Walk:
         self.base = self.letters = base
         self.styles, self.hidden = styles, hidden
         self.hiding = ""
-        """The reason why the text before is left out, if it is."""
+        """The reason why the preceding text is left out, or ""."""
         self.place: str | None = None
         self.place_from, self.last_text = 0, -1
         self.fields: list[_Field] = []
@@ -614,7 +616,8 @@ class Walk:
         found.seen[self.letters] += sum(map(str.isalpha, text))
 
     def _settle(self) -> None:
-        """Write the raised or lowered text since the last change in plain characters. Runs may divide it anywhere."""
+        """Write the raised or lowered text since the last change in plain characters. Such text may be divided among
+        several runs."""
         pieces, form = self.found.pieces, _FORMS.get(self.place or "")
         text = "".join(pieces[self.place_from :]) if form else ""
         if form and text and len(text) <= LONGEST_RAISED:
@@ -630,7 +633,7 @@ class Walk:
         self.found.controls += [found] if found is not None else []
 
     def _field_mark(self, mark: Any) -> None:
-        """Follow the marks around a field. A form field's value is between them; a value missing there is added."""
+        """Process a mark around a field. A form field's value is between the marks; a missing value is added there."""
         kind = mark.get(f"{W}fldCharType")
         data = mark.find(f"{W}ffData")
         if data is not None and (box := data.find(f"{W}checkBox")) is not None:
@@ -658,20 +661,21 @@ class Walk:
 _REMOVED = frozenset((f"{W}del", f"{W}moveFrom"))
 _FORMS = {"superscript": raise_text, "subscript": lower_text}
 LONGEST_RAISED = 40
-"""Characters of raised or lowered text that carries a meaning by its place. Anything longer is small print."""
+"""Most characters of raised or lowered text that has a meaning. Anything longer is small print."""
 
 
 def _with_place(letters: Letters, usual: float | None) -> Letters:
-    """Return letters with their place if they are shifted and smaller than usual, as LibreOffice writes it."""
+    """Return letters marked as raised or lowered if they are shifted and smaller than usual, in the way of
+    LibreOffice."""
     if not letters.shift or letters.place in _FORMS or not letters.size or letters.size > SMALLER * (usual or 0.0):
         return letters
     return letters._replace(place="superscript" if letters.shift > 0 else "subscript")
 
 
 SMALLER = 0.9
-"""Factor of the usual size up to which shifted letters are raised or lowered ones."""
+"""Largest size of raised or lowered letters, as a share of the usual size."""
 UNSEEN = 1.0
-"""Size in points up to which letters are not seen."""
+"""Largest size in points of invisible letters."""
 
 
 def _form_name(data: Any) -> str:
@@ -680,7 +684,7 @@ def _form_name(data: Any) -> str:
 
 
 def _is_hidden_shape(element: Any) -> bool:
-    """Say whether an element is a shape that is not shown though it holds text or a picture."""
+    """Say whether an element is a hidden shape with text or a picture."""
     if element.tag == f"{W}drawing":
         named = element.find("*/{*}docPr")
         hidden = named is not None and named.get("hidden") in ("1", "true")
@@ -696,7 +700,7 @@ _NOT_VISIBLE = re.compile(r"visibility\s*+:\s*+hidden", re.IGNORECASE)
 
 def goes_on(paragraph: Any) -> bool:
     """Say whether the next paragraph continues this one: tracked changes deleted its end, or it is a large first letter
-    that has a frame of its own."""
+    in a separate frame."""
     frame = paragraph.find(f"{W}pPr/{W}framePr")
     if frame is not None and frame.get(f"{W}dropCap") in ("drop", "margin"):
         return True

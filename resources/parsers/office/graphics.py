@@ -28,9 +28,9 @@ PICTURES = frozenset(
         VML_IMAGE,
     )
 )
-"""Elements of DOCX that are pictures, not the background of a shape."""
+"""Elements of DOCX that are pictures, rather than the background of a shape."""
 EMU_A_POINT = 12_700
-"""English Metric Units, DrawingML's unit of length, in a point."""
+"""Number of English Metric Units, DrawingML's unit of length, in a point."""
 _STYLE_SIDE = re.compile(r"(?:^|;)\s*(width|height)\s*:\s*([\d.]+)(pt|in|cm|mm|px)?", re.IGNORECASE)
 _POINTS = {"pt": 1.0, "in": 72.0, "cm": 72 / 2.54, "mm": 72 / 25.4, "px": 0.75, "": 1.0}
 
@@ -38,7 +38,7 @@ _POINTS = {"pt": 1.0, "in": 72.0, "cm": 72 / 2.54, "mm": 72 / 25.4, "px": 0.75, 
 def picture_block(
     element: Any, related: Mapping[str, tuple[str, str]], package: zipfile.ZipFile, locator: str | None = None
 ) -> Block | None:
-    """Return the figure of a picture element; None if it is small or not in the package. `related` comes from
+    """Return the figure of a picture element, or None if it is small or not in the package. `related` comes from
     package.relations."""
     drawn = element.tag != VML_IMAGE
     blip = next(element.iter(f"{A}blip"), None) if drawn else element
@@ -64,7 +64,7 @@ def _styled_sides(image: Any) -> list[float]:
 
 
 def _alt(picture: Any) -> str:
-    """Return the picture's description, by its author or by the program."""
+    """Return the picture's description, written by its author or a program."""
     if picture.tag == VML_IMAGE:
         return picture.getparent().get("alt") or ""
     holder = next(picture.iterancestors("{*}inline", "{*}anchor"), None)
@@ -79,7 +79,7 @@ _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 CX = "{http://schemas.microsoft.com/office/drawing/2014/chartex}"
 CHARTS = (f"{C}chart", f"{CX}chart")
-"""Elements that point to a chart: of the old kinds, and of those since 2016 (waterfalls, treemaps, funnels)."""
+"""Elements that point to a chart: of the old kinds, and of the kinds since 2016 (waterfalls, treemaps, funnels)."""
 DGM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
 MOST_POINTS = 10_000
 
@@ -146,8 +146,8 @@ def _cells(series: list[Any], locator: str | None) -> Iterator[BlockCell]:
 
 
 def _columns(data: Any, name: str, locator: str | None) -> Iterator[BlockCell]:
-    """Yield the cells of a table with a column for each level of the categories, the outermost first, then one of
-    values under the name of the series."""
+    """Yield the cells of a table with a column for each level of the categories, the outermost first, and then a column
+    of values under the name of the series."""
     levels = [level for names in data.iter(f"{CX}strDim") for level in reversed(names.findall(f"{CX}lvl"))]
     values = [level for numbers in data.iter(f"{CX}numDim") for level in numbers.findall(f"{CX}lvl")]
     for column, level in enumerate((*levels, *values)):

@@ -1,7 +1,7 @@
-"""The number formats of spreadsheets: a cell's value as text, the way that Excel shows it.
+"""The number formats of spreadsheets: a cell's value as text, in the form that Excel shows.
 
-Dates and times are an exception: they become ISO dates and 24-hour times, whatever order and language the format asks
-for. A format that shows nothing (`;;;`) gives an empty text.
+Dates and times are an exception: they become ISO dates and 24-hour times, whatever their format. A format that hides
+the value (`;;;`) gives an empty text.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 _LONGEST = 255
-"""Characters of a format that Excel accepts. A longer one could ask for thousands of decimals in every cell."""
+"""Most characters of a format, as in Excel. A longer one could require thousands of decimals in every cell."""
 _EXACT = Context(prec=1000, rounding=ROUND_HALF_UP)
-"""Digits enough for the largest number of a cell with as many decimals as a format may have."""
+"""Decimal context with enough digits for the largest number of a cell with the most decimals of a format."""
 _MOST_DIGITS = 15
-"""Significant digits that Excel shows of a number with a fraction."""
+"""Significant digits of a number with a fraction in Excel."""
 
 
 class _Token(NamedTuple):
@@ -54,7 +54,7 @@ _CURRENCY = re.compile(r"[$€£¥₴₽₹₺₪₩₫₦₱₸₾]|zł|Kč")
 
 @dataclass(frozen=True)
 class _Section:
-    """One of the parts of a format that semicolons divide, for numbers of one sign or for text."""
+    """One of the parts of a format between semicolons, for numbers of one sign or for text."""
 
     tokens: tuple[_Token, ...]
     condition: tuple[str, Decimal] | None
@@ -69,7 +69,7 @@ class _Section:
 
     @property
     def only_negatives(self) -> bool:
-        """Say whether its own condition admits negative numbers only."""
+        """Say whether its own condition admits only negative numbers."""
         if self.condition is None:
             return False
         sign, limit = self.condition
@@ -104,7 +104,7 @@ def _sections(code: str) -> list[_Section]:
 
 
 class NumberFormat:
-    """A number format, understood once and used for many cells. `from_1904`: day 0 is the first of 1904."""
+    """A number format, parsed once and used for many cells. `from_1904`: day 0 is the first of 1904."""
 
     def __init__(self, pattern: str, from_1904: bool = False) -> None:
         from openpyxl.utils.datetime import MAC_EPOCH, WINDOWS_EPOCH
@@ -131,7 +131,8 @@ class NumberFormat:
     def number(self, value: int | float) -> str:
         """Return the text of a number, or of a date, which is the number of days since the epoch.
 
-        Raise ValueError or OverflowError if there is no such date."""
+        Raise ValueError or OverflowError if the number is not a valid date.
+        """
         if value != value or value in (float("inf"), float("-inf")):
             return str(value)
         if self._is_general:
@@ -185,8 +186,8 @@ def _moment(value: datetime | date | time) -> str:
 
 
 def _elapsed_text(value: timedelta, unit: str) -> str:
-    """Return a duration as hours and minutes, with seconds if there are any; or as its format has it, as minutes and
-    seconds, or seconds."""
+    """Return a duration as hours and minutes, with seconds if there are any; or, if its format says so, as minutes and
+    seconds, or as seconds."""
     seconds = round(value.total_seconds())
     sign, seconds = "-" if seconds < 0 else "", abs(seconds)
     if unit == "s":
@@ -250,7 +251,7 @@ def _words(tokens: Sequence[_Token]) -> str:
 
 
 def _decimal(value: Decimal, tokens: Sequence[_Token]) -> str:
-    """Return digits where the format has places for them, and its words between: `000-0000` gives 555-0100."""
+    """Return digits at the places of the format, with the format's text between them: `000-0000` gives 555-0100."""
     kinds = [token.kind for token in tokens]
     point = kinds.index("point") if "point" in kinds else len(tokens)
     whole, decimals = list(tokens[:point]), list(tokens[point + 1 :])
@@ -270,7 +271,7 @@ def _decimal(value: Decimal, tokens: Sequence[_Token]) -> str:
 
 
 def _lay_digits(digits: str, tokens: Sequence[_Token]) -> str:
-    """Return the digits before the point. The first place takes all that the others have no room for."""
+    """Return the digits before the point. The first place of the format takes all digits that have no own place."""
     first = next((at for at, token in enumerate(tokens) if token.kind == "digit"), -1)
     grouped = any(token.kind == "comma" for token in tokens[first + 1 :])
     written: list[str] = []
@@ -297,7 +298,7 @@ def _lay_digits(digits: str, tokens: Sequence[_Token]) -> str:
 
 
 def _laid_right(digits: str, tokens: Sequence[_Token]) -> str:
-    """Return the digits after the point, without zeros at the end that the format does not ask for."""
+    """Return the digits after the point, without final zeros that the format does not require."""
     places = [token.text for token in tokens if token.kind == "digit"]
     keep = len(digits.rstrip("0"))
     keep = max(keep, max((at + 1 for at, place in enumerate(places) if place == "0"), default=0))
@@ -328,8 +329,7 @@ def _scientific(value: Decimal, tokens: Sequence[_Token], exponent: int) -> str:
 
 
 def _fraction(value: Decimal, tokens: Sequence[_Token], first: int, slash: int) -> tuple[str, int]:
-    """Return a number as a fraction, and the last token that belongs to it: 0.5 by `# ?/?` is 1/2, and 4/8 by
-    `# ?/8`."""
+    """Return a number as a fraction, and the last token of the fraction: 0.5 in `# ?/?` is 1/2, and 4/8 in `# ?/8`."""
     numerator = slash
     while numerator > first and tokens[numerator - 1].kind == "digit":
         numerator -= 1

@@ -29,7 +29,7 @@ _STATES = ("visible", "hidden", "veryHidden")
 
 
 def parse(path: Path, hidden: bool = False) -> ParsedFile:
-    """Read an XLS file; also its hidden parts with `hidden`. Raise DocumentError: `corrupt`, `encrypted`."""
+    """Read an XLS file; with `hidden`, include its hidden parts. Raise DocumentError: `corrupt`, `encrypted`."""
     content = HiddenContent(hidden)
     book = OldWorkbook(_open_book(path), path, content)
     blocks: list[Block] = []
@@ -64,7 +64,7 @@ def _open_book(path: Path) -> Any:
 
 
 class OldWorkbook:
-    """A book of xlrd with the methods that resources/parsers/office/workbook.py has for XLSX."""
+    """An xlrd book with the methods that resources/parsers/office/workbook.py has for XLSX."""
 
     def __init__(self, book: Any, path: Path, content: HiddenContent) -> None:
         self.book, self.path, self.content = book, path, content
@@ -118,7 +118,7 @@ class OldWorkbook:
         return self._format(cell.value, parts) if cell.ctype == xlrd.XL_CELL_TEXT and parts else str(cell.value)
 
     def _format(self, text: str, parts: Sequence[tuple[int, int]]) -> str:
-        """Return a text whose parts, from the given offsets on, have fonts of their own."""
+        """Return a text with the format of its parts, which begin at the given offsets and have separate fonts."""
         starts = [(0, -1), *parts, (len(text), -1)]
         written = []
         for (begin, font_number), (end, _) in pairwise(starts):
@@ -152,7 +152,7 @@ class OldWorkbook:
         return bool(self.book.colour_map.get(color) == (255, 255, 255))
 
     def _is_bare(self, look: Any) -> bool:
-        """Say whether the background of a style leaves a cell white."""
+        """Say whether the background of a style is white."""
         fill = look.background
         return bool(fill.fill_pattern == 0) or (fill.fill_pattern == 1 and self._is_white(fill.pattern_colour_index))
 
@@ -171,6 +171,6 @@ class OldWorkbook:
 _BOLD = 600
 """Least weight of bold letters."""
 _LARGER = 1.2
-"""Factor by which letters that stand out exceed the usual ones."""
+"""Ratio of size from which letters are larger than the usual ones."""
 _NUMBERS = frozenset((2, 3, 4))
-"""Types of cells in xlrd that are numbers, dates and truth values."""
+"""Cell types of xlrd that are numbers, dates and booleans."""

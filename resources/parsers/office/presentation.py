@@ -1,10 +1,10 @@
 """The reader of PPTX with python-pptx, slide by slide: title, text by level, tables, pictures, notes, comments.
 
-A slide is a page. Its shapes come in the order in which people read them; groups stay together. If no placeholder has a
-title, a short box above the rest that is no smaller is the title; bold or larger lines above text are headings below
-it. Hidden slides and shapes follow the rule for all formats. Text of a layout or master belongs to the slide that shows
-it. If several slides show it, it is a running header or footer, and is kept once. Text of a layout's placeholders is a
-prompt (`Click to edit`) and appears on no slide. If a shape has alternative forms, the newest is taken.
+A slide is a page. Its shapes are in reading order; groups stay together. If no placeholder has a title, a short box
+above all others with letters at least as large is the title; bold or larger lines above text are headings below it.
+Hidden slides and shapes follow the rule for all formats. Text of a layout or master belongs to the slide that shows it.
+If several slides show it, it is a running header or footer, and is kept once. Text of a layout's placeholders is a
+prompt (`Click to edit`) that no slide shows. If a shape has alternative forms, the newest is read.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _OFF = ("0", "false")
 
 
 def leaves(shapes: Any) -> Iterator[Any]:
-    """Yield the shapes in groups and outside, in order."""
+    """Yield the shapes inside and outside groups, in order."""
     stack = list(reversed(list(shapes)))
     while stack:
         shape = stack.pop()
@@ -82,29 +82,29 @@ def _take_either(either: Any) -> list[Any]:
 
 
 def is_hidden(shape: Any) -> bool:
-    """Say whether a shape is not shown."""
+    """Say whether a shape is hidden."""
     named = shape._element.find("*/{*}cNvPr")
     return named is not None and named.get("hidden") in ("1", "true")
 
 
 def is_within_hidden(shape: Any) -> bool:
-    """Say whether a shape, or a group that it is in, is not shown."""
+    """Say whether a shape, or a group that contains it, is hidden."""
     groups = (group.find("*/{*}cNvPr") for group in shape._element.iterancestors(f"{P}grpSp"))
     return is_hidden(shape) or any(named is not None and named.get("hidden") in ("1", "true") for named in groups)
 
 
 @dataclass(slots=True)
 class Layers:
-    """The shapes with text of layouts and masters, by the number of the first slide that shows them. Text shown by one
-    slide is its `own`; text shown by several is `running` along their edges, once."""
+    """The shapes with text of layouts and masters, by the number of the first slide that shows them. Text of one slide
+    is `own`; text of several slides is `running` (a header or footer), kept once."""
 
     own: dict[int, list[Any]] = field(default_factory=lambda: defaultdict(list))
     running: dict[int, list[Any]] = field(default_factory=lambda: defaultdict(list))
 
 
 def layers_of(slides: Sequence[Any], shown: Sequence[bool]) -> Layers:
-    """Return the layers of the slides that are read. If these have no words of their own, all text of their layers is
-    theirs."""
+    """Return the layers of the slides that are read. If the slides have no words, all text of their layers counts as
+    their own."""
     read: dict[str, list[tuple[str, Any]]] = {}
     first: dict[str, tuple[int, Any]] = {}
     under: dict[str, set[int]] = defaultdict(set)
@@ -126,7 +126,7 @@ def layers_of(slides: Sequence[Any], shown: Sequence[bool]) -> Layers:
 
 
 def _layers_under(slide: Any) -> list[Any]:
-    """Return the layers that a slide shows: its master and its layout, unless the slide or the layout hides them."""
+    """Return the layers of a slide: its master and its layout, unless the slide or the layout hides them."""
     try:
         layout = slide.slide_layout
         master = layout.slide_master
@@ -154,12 +154,12 @@ def _words(texts: Iterable[Any]) -> str:
 
 
 _USUAL_SIZE = 1800
-"""Size of letters in a box that sets none, in hundredths of a point, as PowerPoint has it."""
+"""Default size of letters in PowerPoint, in hundredths of a point."""
 
 
 def line_of(paragraph: Any) -> str:
-    """Return the text of a paragraph as the slide shows it: raised and lowered letters and signs of symbol fonts in
-    plain characters, breaks as newlines."""
+    """Return the visible text of a paragraph: raised and lowered letters and signs of symbol fonts as plain characters,
+    and breaks as newlines."""
     parts: list[tuple[int, str]] = []
     for part in paragraph:
         if part.tag == f"{A}br":
@@ -177,7 +177,7 @@ def line_of(paragraph: Any) -> str:
 
 
 def _settle_struck(root: Any, content: HiddenContent) -> None:
-    """Take runs that are struck out from a slide unless they are read. Neighbours count once."""
+    """Remove struck-out runs from a slide unless they are read. Adjacent runs count as one."""
     for paragraph in root.iter(f"{A}p"):
         before = False
         for run in list(paragraph.iterchildren(f"{A}r")):
@@ -191,7 +191,7 @@ def _settle_struck(root: Any, content: HiddenContent) -> None:
 
 
 def text_of(element: Any) -> str:
-    """Return the text of the element of a shape or cell, a line for each paragraph."""
+    """Return the text of a shape's or cell's element, with one line for each paragraph."""
     return "\n".join(map(line_of, element.iter(f"{A}p")))
 
 
@@ -201,8 +201,8 @@ def _percent(value: str | None) -> int:
 
 
 def _signs(text: str, properties: Any) -> str:
-    """Return a run's text with the signs of its symbol font. A font for symbols beside the font of letters is meant
-    for characters that are no letters of the run: `à`, alone, is an arrow."""
+    """Return a run's text with the signs of its symbol font. A symbol font in addition to the letters' font applies
+    only to characters other than letters: a single `à` is an arrow."""
     fonts = {} if properties is None else {font.tag: font.get("typeface") or "" for font in properties}
     font = fonts.get(f"{A}latin", "")
     symbols = fonts.get(f"{A}sym", "")
@@ -225,7 +225,7 @@ class SlideLine:
 
 
 def lines_of(shape: Any) -> list[SlideLine]:
-    """Return the paragraphs of a shape that have text. Letters below each other, one a line, are one word."""
+    """Return the paragraphs of a shape that have text. Single letters on consecutive lines form one word."""
     body = shape.text_frame._txBody
     usual = body.find(f"{A}lstStyle/{A}lvl1pPr/{A}defRPr")
     found = []
@@ -266,7 +266,7 @@ def _has_bullet(paragraph: Any) -> bool:
 
 
 def _check_mark(paragraph: Any) -> str:
-    """Return the bullet of a paragraph if it is a check mark, which says something, else ""."""
+    """Return the bullet of a paragraph if it is a check mark, which has a meaning, or ""."""
     bullet, font = paragraph.find(f"{A}pPr/{A}buChar"), paragraph.find(f"{A}pPr/{A}buFont")
     named = "" if font is None else font.get("typeface") or ""
     sign = "" if bullet is None else symbol_text((bullet.get("char") or "")[:1], named)
@@ -275,7 +275,7 @@ def _check_mark(paragraph: Any) -> str:
 
 DEEPEST_LEVEL = 8
 LONGEST_RAISED = 40
-"""Characters of raised or lowered text that carries a meaning by its place."""
+"""Most characters of raised or lowered text that has a meaning."""
 
 
 # ---------------------------------------------------------------- slides
@@ -287,15 +287,16 @@ _WITH_MACROS = (
     "application/vnd.ms-powerpoint.template.macroEnabled.main+xml",
     "application/vnd.ms-powerpoint.slideshow.macroEnabled.main+xml",
 )
-"""Content types of main parts that python-pptx does not know."""
+"""Content types of main parts that python-pptx does not support."""
 _FURNITURE = ("DATE", "FOOTER", "SLIDE_NUMBER")
 _NOT_NOTES = (*_FURNITURE, "HEADER", "SLIDE_IMAGE")
 
 
 def parse(path: Path, hidden: bool = False) -> ParsedFile:
-    """Read a PPTX file, with its hidden slides and shapes if `hidden` is set.
+    """Read a PPTX file; with `hidden`, include its hidden slides and shapes.
 
-    Raise DocumentError: `corrupt`, `encrypted`, `limit_exceeded`."""
+    Raise DocumentError: `corrupt`, `encrypted`, `limit_exceeded`.
+    """
     import pptx
 
     with opened_package(path) as package:
@@ -345,26 +346,27 @@ def _deck(path: Path) -> Any:
 
 
 def _related_parts(part: Any) -> Iterator[tuple[str, str]]:
-    """Yield (last word of its type, name) of each part inside the package that a part points to."""
+    """Yield (last word of its type, name) of each part of the package to which a part points."""
     for relation in part.rels.values():
         if not relation.is_external:
             yield relation.reltype.rsplit("/", 1)[-1], relation.target_part.partname.lstrip("/")
 
 
 TOP = 0.35
-"""Share of a slide's height in which the middle of its title lies."""
+"""Share of a slide's height, from the top, that must contain the middle of its title."""
 LONGEST_TITLE, MOST_WORDS = 120, 16
-"""Characters and words of a line that may be a title."""
+"""Most characters and words of a line that may be a title."""
 LARGER = 1.15
-"""Factor over the size of all other letters of a slide from which on a line is its title wherever it stands on top."""
+"""Ratio to all other letters of a slide from which a line at the top is its title."""
 LARGE = 2400
-"""Size of the only text of a slide that is its title, in hundredths of a point."""
+"""Least size of the only text of a slide for it to be the title, in hundredths of a point."""
 MOST_TITLES = 20
-"""Boxes at the top of a slide that are looked at."""
+"""Most boxes at the top of a slide that are examined."""
 SMALL, BACKGROUND = 0.03, 0.6
-"""Shares of a slide that pictures take which say nothing about where its text begins: logos, backgrounds."""
+"""Shares of a slide below and above which a picture does not affect where the slide's text begins: logos,
+backgrounds."""
 DEEPEST_GROUP = 40
-"""Groups in groups whose shapes are ordered."""
+"""Most levels of nested groups whose shapes are ordered."""
 
 
 _ADDRESS = re.compile(r"@|://|www\.")
@@ -382,7 +384,7 @@ def is_short_line(text: str) -> bool:
 
 
 class _Slide:
-    """One slide with the shapes of layers that lie under it alone."""
+    """One slide, with the layer shapes that only it shows."""
 
     def __init__(
         self, slide: Any, under: Sequence[Any], place: str, path: Path, size: tuple[int, int], hidden: HiddenContent
@@ -400,15 +402,16 @@ class _Slide:
             yield _mark_hidden(block) if self.is_hidden else block
 
     def _is_taken(self, shape: Any) -> bool:
-        """Say whether a shape is read: it may be hidden, or lie beside the slide. One without text or picture is not
-        counted."""
+        """Say whether a shape is read: it may be hidden, or outside the slide. Shapes without text or picture are not
+        counted as hidden."""
         if not is_hidden(shape) and not self._is_beside(shape):
             return True
         parts = shape._element.iter(f"{A}t", f"{A}blip", f"{A}graphicData")
         return any(part.tag != f"{A}t" or part.text for part in parts) and self.hidden.take("shapes")
 
     def _is_beside(self, shape: Any) -> bool:
-        """Say whether no part of a shape is on the slide. The places of shapes in groups are relative."""
+        """Say whether a shape is entirely outside the slide. Positions of shapes in groups are relative, so they do not
+        count."""
         wide, tall = _side(shape, "width"), _side(shape, "height")
         if not wide or not tall or shape._element.getparent().tag == f"{P}grpSp":
             return False
@@ -436,7 +439,7 @@ class _Slide:
     # ------------------------------------------------------------ order
 
     def _in_order(self, shapes: Iterable[Any], depth: int) -> Iterator[Any]:
-        """Yield shapes in reading order. A group stays together, and its shapes are ordered in it."""
+        """Yield shapes in reading order. A group stays together, with its own shapes ordered."""
         if depth > DEEPEST_GROUP:
             yield from leaves(shapes)
             return
@@ -450,7 +453,7 @@ class _Slide:
     # ------------------------------------------------------------ titles
 
     def _title(self) -> Any:
-        """Return the shape that holds the title: its placeholder, else the box that stands out on top; or None."""
+        """Return the shape of the title: its placeholder, or else the prominent box at the top, or None."""
         title = self.slide.shapes.title
         if title is not None and not is_hidden(title) and title.has_text_frame and text_of(title._element).strip():
             return title
@@ -470,7 +473,8 @@ class _Slide:
         return None
 
     def _stands_out(self, box: Any, lines: Sequence[SlideLine], others: Sequence[Any], sizes: list[int]) -> bool:
-        """Say whether a box is a title: larger than all other text, or above all else and no smaller than most."""
+        """Say whether a box is a title: larger than all other text, or above all others and at least as large as
+        most."""
         size = min(line.size for line in lines)
         bold = all(line.bold for line in lines)
         if not others:
@@ -487,8 +491,8 @@ class _Slide:
 
     @staticmethod
     def _heads(shapes: Sequence[Any], texts: Sequence[Sequence[SlideLine]], at: int) -> set[int]:
-        """Return the places of bold or larger lines of a shape that are headings: those above other text in it, and a
-        line alone in its shape above the next one."""
+        """Return the indexes of bold or larger lines of a shape that are headings: lines above other text in it, and a
+        single line of a shape above the next shape."""
         lines = texts[at]
         heads = {
             nth
@@ -527,11 +531,11 @@ class _Slide:
 
 
 SHORT = 12
-"""Characters of a text below a bold line up to which the line is a value with its label, not a heading."""
+"""Most characters of a text below a bold line for the two to be a label and a value instead of a heading and text."""
 
 
 def _stands_out(line: SlideLine, after: SlideLine) -> bool:
-    """Say whether a line is bold or larger beside the line after it."""
+    """Say whether a line is bold or larger compared with the line after it."""
     return (line.bold and not after.bold) or line.size >= LARGER * after.size
 
 
@@ -540,21 +544,21 @@ def _mark_hidden(block: Block) -> Block:
 
 
 def _from_right(boxes: Sequence[PlacedBox[Any]]) -> bool:
-    """Say whether boxes are read from the right: by their script, or by lines that run down."""
+    """Say whether boxes are read from the right, by their script or by vertical lines."""
     said = "".join(text.text or "" for box in boxes for text in box.item._element.iter(f"{A}t"))
     ways = [body.get("vert") for box in boxes for body in box.item._element.iter(f"{A}bodyPr")]
     return is_right_to_left(said) or 2 * ways.count("eaVert") > len(ways)
 
 
 def _says(shape: Any) -> bool:
-    """Say whether a shape has anything to read. Lines and empty frames have not."""
+    """Say whether a shape has content to read, unlike lines and empty frames."""
     if hasattr(shape, "shapes"):
         return any(_says(leaf) for leaf in leaves(shape.shapes))
     return not shape.has_text_frame or any((text.text or "").strip() for text in shape._element.iter(f"{A}t"))
 
 
 def _side(shape: Any, name: str) -> int:
-    """Return a side or coordinate of a shape, 0 if it has none that is a number."""
+    """Return a side or coordinate of a shape, or 0 if it is missing or not a number."""
     try:
         return getattr(shape, name) or 0
     except (ValueError, AttributeError, KeyError):
@@ -578,7 +582,7 @@ def _place(shape: Any, at: int) -> PlacedBox[Any]:
 
 
 def _size(shape: Any, texts: dict[int, list[SlideLine]]) -> int:
-    """Return the size of a box's letters; 0 for placeholders, whose size their layout sets, and for other shapes."""
+    """Return the size of a box's letters, or 0 for placeholders, whose size their layout sets, and for other shapes."""
     lines = texts.get(id(shape)) or []
     return 0 if not lines or shape.is_placeholder else max(line.size for line in lines)
 
@@ -590,7 +594,7 @@ def _running(shape: Any, place: str, height: int) -> Iterator[Block]:
 
 
 def _notes(slide: Any, place: str) -> Iterator[Block]:
-    """Yield the text of the notes page: its own, and text of boxes that were added to it."""
+    """Yield the text of the notes page: the notes, and text of added boxes."""
     for shape in leaves(slide.notes_slide.shapes) if slide.has_notes_slide else ():
         if shape.has_text_frame and _role(shape) not in _NOT_NOTES:
             for line in filter(str.strip, text_of(shape._element).splitlines()):
@@ -598,7 +602,7 @@ def _notes(slide: Any, place: str) -> Iterator[Block]:
 
 
 def _comments(slide: Any, place: str, path: Path) -> Iterator[Block]:
-    """Yield comments in either format, and the answers to them."""
+    """Yield comments in either format, and the replies to them."""
     for relation in slide.part.rels.values():
         if relation.reltype.endswith("/comments") and not relation.is_external:
             part = relation.target_part
@@ -609,7 +613,7 @@ def _comments(slide: Any, place: str, path: Path) -> Iterator[Block]:
 
 
 def _diagram(shape: Any, place: str, path: Path) -> Iterator[Block]:
-    """Yield the blocks of SmartArt, and of charts that python-pptx does not know."""
+    """Yield the blocks of SmartArt, and of charts that python-pptx does not support."""
     for element in shape._element.iter(f"{DGM}relIds", *CHARTS):
         relation = shape.part.rels.get(element.get(f"{_R}dm") or element.get(f"{_R}id") or "")
         if relation is not None and not relation.is_external:
@@ -619,7 +623,7 @@ def _diagram(shape: Any, place: str, path: Path) -> Iterator[Block]:
 
 
 def _picture(shape: Any, place: str) -> Iterator[Block]:
-    """Yield the figure of a picture that is in the file and no icon."""
+    """Yield the figure of a picture that is in the file and larger than an icon."""
     if not shape._element.tag.endswith("}pic") or not shown_large(*_sides(shape)):
         return
     blip = next(shape._element.iter(f"{A}blip"), None)

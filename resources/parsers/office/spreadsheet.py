@@ -1,7 +1,7 @@
 """The sheets of a spreadsheet as blocks: title lines, tables or labelled values, then comments and drawings.
 
 Neighbouring rows become title lines, tables with their header rows, or labels with values. Text boxes, charts, diagrams
-and pictures have the cell they are anchored at. Printed headers and footers come first and last, once each.
+and pictures have the cell of their anchor as their place. Printed headers and footers come first and last, once each.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from resources.parsers.untrusted import whole
 
 _ONE = (1, 1)
 _MOST_SPAN = 1000
-"""Rows or columns that one merged range may cover."""
+"""Most rows or columns that one merged range may cover."""
 
 
 @dataclass
 class SheetLayout:
-    """The places of a sheet: merged ranges, declared header rows, and the rows and columns that are left out."""
+    """The layout of a sheet: merged ranges, declared header rows, and the rows and columns that are left out."""
 
     sheet: str
     merges: Merges = field(default_factory=dict)
@@ -62,23 +62,23 @@ class SheetLayout:
         self._merged.setdefault(row, []).append(column)
 
     def covered_columns(self, row: int) -> Iterator[int]:
-        """Yield the columns that merged cells of a row cover."""
+        """Yield the columns covered by merged cells of a row."""
         for column in self._merged.get(row, ()):
             yield from range(column, column + min(self.merges[row, column][1], _MOST_SPAN))
 
     def position(self, column: int) -> int:
-        """Return the place of a column among those that are shown."""
+        """Return the position of a column among the visible ones."""
         return column - bisect_left(self.without_columns, column)
 
     def span(self, row: int, column: int) -> tuple[int, int]:
-        """Return how many rows and shown columns the cell at a place covers."""
+        """Return how many rows and visible columns the cell at a position covers."""
         tall, wide = self.merges.get((row, column), _ONE) if self.merges else _ONE
         if wide > 1 and self.without_columns:
             wide = max(1, self.position(column + wide) - self.position(column))
         return tall, wide
 
     def declares(self, row: SheetRow) -> bool:
-        """Say whether the workbook itself says that this row names columns."""
+        """Say whether the workbook declares this row as column names."""
         found = self.declared.get(row.number, ())
         return any(header.left <= cell.column <= header.right for header in found for cell in row.cells)
 
@@ -105,8 +105,8 @@ def cell_place(sheet: str, row: int, cells: Sequence[SheetCell]) -> str:
 def shown_rows(
     rows: Iterable[SheetRow], grid: SheetLayout, columns: frozenset[int], content: HiddenContent
 ) -> Iterator[SheetRow]:
-    """Yield the rows with the cells that are shown, or read although they are hidden. A hidden row that is left out is
-    yielded without cells. A merged cell is shown where its range is, even if its own row or column is hidden."""
+    """Yield the rows with their visible cells, and with hidden cells that are read. A hidden row that is left out is
+    yielded without cells. A merged cell is visible if any part of its range is."""
     waiting: list[tuple[int, int, SheetCell]] = []
     counted: set[int] = set()
     for number, cells, row_hidden in rows:
@@ -154,18 +154,18 @@ def shown_rows(
 EMPTY_COLUMNS_BETWEEN = 1
 MOST_PAIRS = 50
 MOST_GAPS = 200
-"""Empty columns at which one sheet is divided."""
+"""Most empty columns at which one sheet is divided."""
 LONGEST_LABEL = 60
 LONGEST_TITLE = 120
 _CODE = re.compile(r"[^\W\d_]++[-/_.]\d[\w\-/.]*+")
 """A number of a part, drawing or order, such as `E-123`, which is no title."""
 MOST_ROWS_ABOVE = 12
-"""Rows down to which a header is looked for."""
+"""Number of rows from the top that are searched for a header."""
 
 
 def region_blocks(rows: list[SheetRow], grid: SheetLayout) -> Iterator[Block]:
-    """Yield the blocks of rows without an empty row between them: title lines, then parts with columns of their own.
-    `rows` is emptied."""
+    """Yield the blocks of rows without an empty row between them: title lines, then parts with separate columns. `rows`
+    is emptied."""
     yield from _titles(rows, grid)
     for part in _side_by_side(rows, grid):
         for table in _below_each_other(part, grid):
@@ -193,8 +193,8 @@ def _part_blocks(rows: list[SheetRow], grid: SheetLayout) -> Iterator[Block]:
 
 
 def _below_each_other(rows: list[SheetRow], grid: SheetLayout) -> list[list[SheetRow]]:
-    """Return the rows divided where another table begins right below one: at a title that stands out, above words in
-    columns that have numbers both before and after."""
+    """Return the rows divided where another table begins right below: at a prominent title, or at words in columns that
+    have numbers before and after."""
     numbers: dict[int, tuple[int, int]] = {}
     titles = [at for at, row in enumerate(rows) if 0 < at < len(rows) - 2 and _is_inner_title(row, grid)]
     for at, row in enumerate(rows) if titles else ():
@@ -218,7 +218,7 @@ def _is_inner_title(row: SheetRow, grid: SheetLayout) -> bool:
 
 
 def _titles(rows: list[SheetRow], grid: SheetLayout) -> Iterator[Block]:
-    """Yield the title lines at the top, and remove them. The first of them that looks like one is a heading."""
+    """Yield the title lines at the top, and remove them. The first one that looks like a title is a heading."""
     wide = max((at for at, row in enumerate(rows) if len(row.cells) > 1), default=-1)
     count = 0
     while count < len(rows) and len(rows[count].cells) == 1 and _is_title(rows, count, wide, grid):
@@ -235,7 +235,7 @@ def _titles(rows: list[SheetRow], grid: SheetLayout) -> Iterator[Block]:
 
 def _is_title(rows: list[SheetRow], at: int, wide: int, grid: SheetLayout) -> bool:
     """Say whether a row of one cell is a title above the table, whose last row of several cells is `wide`. A name
-    merged over only some columns is part of the table's header."""
+    merged over only some columns belongs to the table's header."""
     if at + 1 == len(rows):
         return True
     row, cell = rows[at], rows[at].cells[0]
@@ -253,7 +253,7 @@ def _reads_as_title(cell: SheetCell) -> bool:
 
 
 def _lines(rows: Sequence[SheetRow], grid: SheetLayout) -> Iterator[Block]:
-    """Yield rows of one cell as text; a line that stands out from that before it is a heading of those after it."""
+    """Yield rows of one cell as text; a line more prominent than the one before it is a heading."""
     before = False
     for at, row in enumerate(rows):
         strong = row.cells[0].strong
@@ -273,7 +273,7 @@ def _marks(cells: Iterable[SheetCell]) -> dict[str, str]:
 
 
 def _blocks_above(row: SheetRow, grid: SheetLayout) -> Iterator[Block]:
-    """Yield a row above a table's header: labels with values, which have colons or are side by side, or a line."""
+    """Yield a row above a table's header: labels with values (with colons, or side by side), or a line."""
     cells = row.cells
     beside = len(cells) == 2 and cells[1].column == cells[0].column + 1 and not cells[0].is_number
     yield from _pairs(row, grid) if beside or _is_labelled(row) else (_line(row, grid),)
@@ -296,7 +296,8 @@ def _notes(rows: list[SheetRow], grid: SheetLayout) -> list[SheetRow]:
 
 
 def _is_note(row: SheetRow, most: int, grid: SheetLayout) -> bool:
-    """Say whether a row of one cell below a table is text. In a table of two columns it may lack its value."""
+    """Say whether a row of one cell below a table is text. In a table of two columns it may be a row without a
+    value."""
     cell = row.cells[0]
     if cell.is_number or cell.text.endswith(":"):
         return False
@@ -309,7 +310,8 @@ def _is_note(row: SheetRow, most: int, grid: SheetLayout) -> bool:
 
 
 def _side_by_side(rows: list[SheetRow], grid: SheetLayout) -> list[list[SheetRow]]:
-    """Return the rows divided at columns that are empty in all of them, in reading order. Merged cells fill theirs."""
+    """Return the rows divided at columns that are empty in all of them, in reading order. Merged cells fill their
+    columns."""
     used = {cell.column for row in rows for cell in row.cells}
     for row in rows:
         used.update(grid.covered_columns(row.number))
@@ -331,7 +333,7 @@ def _rows_within(rows: list[SheetRow], begin: int, end: int) -> list[SheetRow]:
 
 
 def _are_two_tables(left: list[SheetRow], right: list[SheetRow]) -> bool:
-    """Say whether the sides of an empty column begin at different rows, share names of columns, have a title each, or
+    """Say whether the sides of an empty column begin at different rows, share column names, have separate titles, or
     are lists of words of different length."""
     sides = (left, right)
     if any(len(side) < 2 or len({cell.column for row in side for cell in row.cells}) < 2 for side in sides):
@@ -347,15 +349,15 @@ def _are_two_tables(left: list[SheetRow], right: list[SheetRow]) -> bool:
 
 
 MOST_OF_A_FORM = 25
-"""Rows of a form whose labels nothing marks."""
+"""Most rows of a form whose labels are not marked."""
 
 
 def _are_pairs(rows: list[SheetRow], grid: SheetLayout) -> bool:
-    """Say whether every row is labels, each with its value.
+    """Say whether every row has labels, each with its value.
 
-    The labels end in colons, or they alone stand out; or there are two columns without names, the first of words that
-    are all different. Values of several kinds make a form of two columns too, since a column has values of one
-    kind."""
+    The labels end in colons, or only they are bold; or there are two columns without names, the first of different
+    words. Two columns with values of several kinds are a form too, since a table column has values of one kind.
+    """
     full = [row for row in rows if len(row.cells) > 1]
     if len(rows) > MOST_PAIRS or any(len(row.cells) % 2 for row in full) or any(map(grid.declares, rows)):
         return False
@@ -373,7 +375,7 @@ def _are_pairs(rows: list[SheetRow], grid: SheetLayout) -> bool:
 
 
 def _are_mixed(values: Sequence[SheetCell]) -> bool:
-    """Say whether few values are of several kinds. The first may be a name; in a column of numbers, one may be words,
+    """Say whether a few values are of several kinds. The first may be a name; in a column of numbers, one may be words,
     such as "n/a"."""
     kinds = Counter("word" if not v.is_number else "date" if _DATE.match(v.text) else "number" for v in values[1:])
     several = len(kinds) > 2 or (len(kinds) > 1 and kinds["word"] > 1)
@@ -396,17 +398,18 @@ def _pairs(row: SheetRow, grid: SheetLayout) -> Iterator[Block]:
 
 
 _ENOUGH = 0.6
-"""Share of the columns that a row of names fills."""
+"""Least share of the columns that a row of names fills."""
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _ROWS_LOOKED_AT = 20
-"""Rows below a header by which its numbers are told from data."""
+"""Rows below a header that are examined to recognise years and dates as column names."""
 
 
 class _Header(NamedTuple):
-    """The header of a table: its first row among those of the part, and how many rows it has.
+    """The header of a table: its first row within the part, and its number of rows.
 
-    Names in the rows `spread` hold for the columns up to the next name."""
+    Names in the rows `spread` apply to the columns up to the next name.
+    """
 
     start: int = 0
     rows: int = 0
@@ -414,9 +417,9 @@ class _Header(NamedTuple):
 
 
 def _header(rows: list[SheetRow], grid: SheetLayout) -> _Header:
-    """Return the header. It ends with the first row that names the columns: nearly as many cells as any row has, all
-    of words, or years, dates and numbers in sequence over other numbers; all different together with the names of
-    groups above them. Other rows above it are lines above the table."""
+    """Return the header. It ends with the first row that names the columns: it has nearly as many cells as any row, all
+    words, or years, dates and numbers in sequence above other numbers; together with group names above them, all are
+    different. Rows further above are lines above the table."""
     most = max(len(row.cells) for row in rows)
     over: dict[int, str] = {}
     spread: set[int] = set()
@@ -453,8 +456,8 @@ def _header(rows: list[SheetRow], grid: SheetLayout) -> _Header:
 
 
 def _are_names(rows: Sequence[SheetRow], at: int) -> bool:
-    """Say whether a row has words only, or numbers that name columns: years and dates over other numbers, or numbers
-    in sequence, as the days of a month."""
+    """Say whether a row has only words, or numbers that name columns: years and dates above other numbers, or numbers
+    in sequence, such as the days of a month."""
     numbers = [cell for cell in rows[at].cells if cell.is_number]
     if not numbers:
         return True
@@ -476,15 +479,15 @@ def _in_sequence(values: Sequence[str]) -> bool:
 
 
 def _above_numbers(rows: Sequence[SheetRow], at: int) -> bool:
-    """Say whether a row of words, half of them different, is right above a row with numbers."""
+    """Say whether a row of words, of which at least half are different, is right above a row with numbers."""
     cells = rows[at].cells
     different = 2 * len({cell.text for cell in cells}) >= len(cells)
     return different and at + 1 < len(rows) and any(cell.is_number for cell in rows[at + 1].cells)
 
 
 def _are_groups(rows: Sequence[SheetRow], at: int) -> bool:
-    """Say whether the few names of a row are of groups of columns: the names in the next row repeat, and groups begin
-    where such a name does, or where there is no name."""
+    """Say whether the few names of a row name groups of columns: the names in the next row repeat, and each group
+    begins at a repeated or missing name."""
     if at + 1 >= len(rows) or len(rows[at].cells) < 2:
         return False
     below = rows[at + 1].cells
@@ -500,8 +503,8 @@ def _are_numbers(cells: Sequence[SheetCell]) -> bool:
 
 
 def _with_units(rows: Sequence[SheetRow], start: int, end: int) -> int:
-    """Return where a header ends that goes on below its names, with units or further words: the row has no number,
-    its columns have numbers below it, and nothing names the row, or nothing named the rows above."""
+    """Return the end of a header that continues below its names with units or further words. Such a row has no number,
+    its columns have numbers below it, and it has no label, or the rows above have none."""
     first = min(row.cells[0].column for row in rows)
     while end + 1 < len(rows) and end - start < MOST_ROWS_ABOVE:
         cells = rows[end].cells
@@ -516,7 +519,8 @@ def _with_units(rows: Sequence[SheetRow], start: int, end: int) -> int:
 
 
 def _wide_rows(rows: list[SheetRow], grid: SheetLayout) -> int:
-    """Return how many rows at the top have only words merged across columns; 0 if rows below are merged like them."""
+    """Return how many rows at the top have only words merged across columns; return 0 if rows below have the same
+    merges."""
     looked_at = rows[: 2 * MOST_HEADER_ROWS]
     wide = [all(grid.span(row.number, cell.column)[1] > 1 for cell in row.cells) for row in looked_at]
     lead = [*wide, False].index(False)
@@ -528,7 +532,7 @@ MOST_HEADER_ROWS = 4
 
 
 def _table(rows: list[SheetRow], grid: SheetLayout, header: _Header) -> Block:
-    """Return a table of the rows. Each row is freed on the way, since sheets have millions of cells."""
+    """Return a table of the rows. Each row is freed as it is read, since sheets have millions of cells."""
     first = grid.position(min(row.cells[0].column for row in rows))
     last = max(row.cells[-1].column for row in rows)
     top = rows[0].number
@@ -559,7 +563,7 @@ _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _ID, _DATA = f"{_R}id", f"{_R}dm"
 _ANCHORS = tuple(f"{_X}{name}Anchor" for name in ("twoCell", "oneCell", "absolute"))
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
-"""The form of a drawing for older programs: mostly words that they cannot show it."""
+"""The form of a drawing for older programs, usually a notice that they cannot show it."""
 
 
 def drawing_blocks(
@@ -600,7 +604,7 @@ def _anchored_blocks(
 
 
 def _place(anchor: Any, sheet: str) -> str:
-    """Return `Sheet1!B3`, the cell under the top left corner; the sheet if there is no cell."""
+    """Return the cell under the top left corner, such as `Sheet1!B3`, or the sheet's name if there is no cell."""
     row, column = (whole(anchor.findtext(f"{_X}from/{_X}{side}"), -1) for side in ("row", "col"))
     return f"{sheet}!{letters(column + 1)}{row + 1}" if row >= 0 and column >= 0 else sheet
 
@@ -625,7 +629,7 @@ class WorkbookCells(Protocol):
 
 
 def parse(path: Path, hidden: bool = False) -> ParsedFile:
-    """Read an XLSX file; also its hidden parts with `hidden`. Raise DocumentError: `corrupt`, `encrypted`,
+    """Read an XLSX file; with `hidden`, include its hidden parts. Raise DocumentError: `corrupt`, `encrypted`,
     `limit_exceeded`."""
     with opened_package(path) as package:
         content = HiddenContent(hidden)
@@ -657,7 +661,7 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
 
 
 def takes_sheet(sheet: Sheet, content: HiddenContent) -> bool:
-    """Say whether to read a sheet; a hidden one is counted."""
+    """Say whether to read a sheet; a hidden sheet is counted."""
     return sheet.state == "visible" or content.take("sheets")
 
 
@@ -674,7 +678,8 @@ def mark_hidden(block: Block) -> Block:
 def cell_blocks(
     book: WorkbookCells, sheet: Sheet, left: int, content: HiddenContent
 ) -> tuple[list[Block], int, SheetLayout]:
-    """Return the blocks of the cells of a sheet, how many more cells may be read, and the places of the sheet."""
+    """Return the blocks of the cells of a sheet, the number of further cells that may be read, and the layout of the
+    sheet."""
     blocks: list[Block] = []
     region: list[SheetRow] = []
     columns = book.hidden_columns(sheet)
@@ -704,7 +709,7 @@ def cell_blocks(
 
 
 def _goes_on(region: Sequence[SheetRow], row: SheetRow) -> bool:
-    """Say whether a row below an empty one is the first of the table whose names of columns end the region."""
+    """Say whether a row below an empty one is the first row of the table whose column names end the region."""
     names = region[-1].cells
     above = region[-2].cells if len(region) > 1 else []
     columns = {cell.column for cell in names}
@@ -719,7 +724,7 @@ def comment(sheet: Sheet, cell: str, text: str) -> Block:
 
 
 def shown_comments(comments: Iterable[Block], grid: SheetLayout, content: HiddenContent) -> Iterator[Block]:
-    """Yield the comments, those on hidden cells only if these are read."""
+    """Yield the comments; those on hidden cells only if hidden cells are read."""
     for block in comments:
         if not grid.leaves_out(block.metadata["comment_on"]) or content.take("comments"):
             yield block

@@ -1,7 +1,7 @@
-"""The cells of an XLSX workbook as a person reads them, streamed row by row from its XML.
+"""The cells of an XLSX workbook in their visible form, streamed row by row from its XML.
 
 This is five times as fast as openpyxl, which is used only to interpret dates. Formulas give their cached values. Strict
-OOXML reads the same.
+OOXML is supported too.
 """
 
 from __future__ import annotations
@@ -36,18 +36,19 @@ _COLUMNS = re.compile(rb"<(?:\w+:)?(col|sheetFormatPr)\s([^<>]*+)>")
 _ATTRIBUTE = re.compile(rb"""\b([A-Za-z]++)\s*+=\s*+["']([^"'<>]*+)["']""")
 _ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 _HEAD = 1 << 22
-"""Bytes at the start of a sheet's XML in which its columns are described."""
+"""Bytes at the start of a sheet's XML that are searched for the description of its columns."""
 _TAIL = 1 << 22
-"""Bytes at the end of a sheet's XML in which merged cells and printed headers are searched for."""
+"""Bytes at the end of a sheet's XML that are searched for merged cells and printed headers."""
 _ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 
 
 class SheetCell(NamedTuple):
-    """A filled cell as a person reads it; columns count from 1.
+    """A filled cell with its visible text; columns count from 1.
 
-    `strong`: it is bold, or larger than the sheet's usual letters. `hidden`: its number format shows nothing, or it is
-    white on white. `struck`: it is struck out."""
+    `strong`: it is bold, or larger than the sheet's usual letters. `hidden`: its number format hides it, or it is white
+    on white. `struck`: it is struck out.
+    """
 
     column: int
     text: str
@@ -68,7 +69,7 @@ Merges = dict[tuple[int, int], tuple[int, int]]
 
 
 class HeaderRow(NamedTuple):
-    """A row that a workbook declares to name the columns from `left` to `right`: of a table, or of a filter."""
+    """A row that the workbook declares as column names from `left` to `right`, for a table or a filter."""
 
     row: int
     left: int
@@ -76,8 +77,8 @@ class HeaderRow(NamedTuple):
 
 
 class CellStyle(NamedTuple):
-    """The look of cells: their number format, whether they stand out, the font if its letters are signs, whether they
-    are white on white, and whether they are struck out."""
+    """The style of cells: their number format, whether they are bold or large, the font if it is a symbol font, whether
+    they are white on white, and whether they are struck out."""
 
     number_format: NumberFormat
     strong: bool = False
@@ -112,7 +113,7 @@ def index(name: str) -> int:
 
 
 class Workbook:
-    """An open workbook. Raise DocumentError `corrupt` if the package has none."""
+    """An open workbook. Raise DocumentError `corrupt` if the package has no workbook."""
 
     def __init__(self, package: zipfile.ZipFile, path: Path, content: HiddenContent) -> None:
         self.package, self.path, self.content = package, path, content
@@ -126,7 +127,7 @@ class Workbook:
         self.from_1904 = properties is not None and properties.get("date1904") in ("1", "true")
         self.sheets = [sheet for element in root.iter(f"{MAIN}sheet") if (sheet := self._sheet(element)) is not None]
         self.formatted: set[int] = set()
-        """Numbers of the shared strings whose parts have fonts of their own."""
+        """Numbers of the shared strings with parts in different fonts."""
         self.strings = list(self._strings())
         self.styles = self._styles()
         self._read: tuple[str, bytes] = ("", b"")
@@ -148,7 +149,7 @@ class Workbook:
             yield self._words(item)
 
     def _is_formatted(self, cell: Any, kind: str) -> bool:
-        """Say whether the parts of a cell's text have fonts of their own, whatever the font of the cell."""
+        """Say whether parts of a cell's text have separate fonts, whatever the font of the cell."""
         shared = kind == "s" and whole(cell.findtext("{*}v"), -1) in self.formatted
         return shared or cell.find("{*}is/{*}r/{*}rPr") is not None
 
@@ -194,8 +195,8 @@ class Workbook:
     # ------------------------------------------------------------ one sheet
 
     def rows(self, sheet: Sheet) -> Iterator[SheetRow]:
-        """Yield the rows that are hidden or have filled cells, each with those cells. A used range of empty rows costs
-        time, not memory."""
+        """Yield the rows that are hidden or have filled cells, each with those cells. A used range of empty rows takes
+        time, but no memory."""
         usual = CellStyle(NumberFormat("General", self.from_1904))
         known: dict[str, str] = {}
         number = 0
@@ -227,7 +228,8 @@ class Workbook:
                 yield SheetRow(number, cells, hidden)
 
     def _is_coloured(self, sheet: Sheet) -> bool:
-        """Say whether cells may have backgrounds that their own styles do not give: by tables, conditions, pictures."""
+        """Say whether cells may have backgrounds other than those of their styles: from tables, conditions or
+        pictures."""
         kinds = {kind for kind, _ in relations(self.package, sheet.part, self.path).values()}
         return bool(kinds & {"table", "pivotTable", "image"}) or b"conditionalFormatting" in self._tail(sheet)
 
@@ -314,19 +316,19 @@ class Workbook:
 
 MOST_COLUMNS = 1 << 14
 _LARGER = 1.2
-"""Factor by which letters that stand out exceed the usual ones."""
+"""Ratio of size from which letters are larger than the usual ones."""
 _SIZE = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4})?")
 _MOST_KNOWN = 100_000
-"""Texts of cells that are remembered, so that equal ones share one string in memory."""
+"""Most texts of cells that are cached, so that equal texts share one string in memory."""
 
 
 def _edge_text(code: str, sheet: Sheet) -> str:
-    """Return the text of a code in a printed header; most codes set a font, or a number that changes by print."""
+    """Return the text of a code in a printed header; most codes set a font, or a number that changes when printed."""
     return {"&&": "&", "&A": sheet.name, "&L": " ", "&C": " ", "&R": " "}.get(code, "")
 
 
 def unescape_text(text: str) -> str:
-    """Return text with the characters that XML cannot hold, or Excel does not write, instead of `_x000D_` for them."""
+    """Return text with characters in place of escapes such as `_x000D_`."""
     if "_x" not in text:
         return text
     decoded = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
@@ -334,7 +336,7 @@ def unescape_text(text: str) -> str:
 
 
 def _format(text: str, look: Any) -> str:
-    """Return a formatted part of a string; signs of fonts and raised letters get characters of their own."""
+    """Return a formatted part of a string, with signs of symbol fonts and raised letters as plain characters."""
     font, place = look.find("{*}rFont"), look.find("{*}vertAlign")
     text = symbol_text(text, font.get("val") or "") if font is not None else text
     where = place.get("val") if place is not None else None
@@ -342,7 +344,7 @@ def _format(text: str, look: Any) -> str:
 
 
 def _shown_text(value: str, kind: str, style: CellStyle) -> str:
-    """Return the text that a cell shows of its value; an empty one if its number format shows nothing."""
+    """Return the visible text of a cell's value, or "" if its number format hides it."""
     if kind == "n":
         try:
             stripped = value.strip()
@@ -375,7 +377,7 @@ def _is_on(property: Any) -> bool:
 
 
 def _is_white(color: Any) -> bool:
-    """Say whether a color is white: by its value, as the theme's background, or by its number in Excel's palette."""
+    """Say whether a colour is white: by its value, as the theme's background, or by its number in Excel's palette."""
     if color is None or color.get("tint", "0").strip("-0."):
         return False
     return (
@@ -386,7 +388,7 @@ def _is_white(color: Any) -> bool:
 
 
 def _is_bare(fill: Any) -> bool:
-    """Say whether a fill leaves a cell white."""
+    """Say whether a fill is white."""
     pattern = fill.find(f"{MAIN}patternFill")
     if pattern is None:
         return False
@@ -395,5 +397,5 @@ def _is_bare(fill: Any) -> bool:
 
 
 def _is_zero(size: str | None) -> bool:
-    """Say whether the height of a row, or the width of a column, is given and is 0."""
+    """Say whether the height of a row, or the width of a column, is set to 0."""
     return bool(size) and not (size or "").strip("0.")

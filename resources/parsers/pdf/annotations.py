@@ -1,8 +1,8 @@
 """The annotations of a PDF, read with PDFium: notes that people wrote on its pages, filled form fields, attached files.
 
-Text typed onto a page is text of the page; text beside or about it is a note, as comments in DOCX are. The value of a
-field (AcroForm) is in its annotation, not in the page's own text. A layout library that draws annotations sees it as
-text in the field's box, so that text is dropped in favour of the field (`outside`). Texts beyond the limits of number
+Text typed onto a page is text of the page; a comment on the page is a note, like comments in DOCX. The value of a field
+(AcroForm) is in its annotation, not in the page's own text. A layout library that draws annotations returns it as text
+in the field's box, so that text is dropped in favour of the field (`items_outside`). Texts beyond the limits of number
 and length are left out and counted.
 """
 
@@ -25,11 +25,11 @@ from resources.parsers.html import tree_of
 
 
 MOST_ANNOTATIONS, MOST_OF_ALL = 10_000, 500_000
-"""Annotations of a page, and of all pages of a document: many pages may share the same ones."""
+"""Most annotations of a page, and of all pages of a document: many pages may share the same ones."""
 MOST_CHARACTERS, MOST_IN_ALL = 100_000, 5_000_000
-"""Characters of one text, and of all texts of a document: many may be one text of the file."""
+"""Most characters of one text, and of all texts of a document: many annotations may share one text of the file."""
 _SCALE = 100
-"""Device units in a point, since PDFium converts places to whole units."""
+"""Device units in a point, since PDFium rounds positions to whole units."""
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class AnnotationTexts:
     left_out: int = 0
 
     def read(self, read: Any, *of: Any) -> str | None:
-        """Return the text that a PDFium function writes in UTF-16; None if it is left out."""
+        """Return the text that a PDFium function writes in UTF-16, or None if it is left out."""
         import pypdfium2.raw as pdfium
 
         length = read(*of, None, 0) if self.left > 0 else 0
@@ -65,8 +65,8 @@ class AnnotationTexts:
 
 
 def annotations_of(page: Any, texts: AnnotationTexts) -> Iterator[Any]:
-    """Yield the annotations of a page. Each is closed when the next is asked for. Annotations beyond the limits
-    count as left out."""
+    """Yield the annotations of a page. Each is closed when the next is requested. Annotations beyond the limits count
+    as left out."""
     import pypdfium2.raw as pdfium
 
     count = pdfium.FPDFPage_GetAnnotCount(page)
@@ -90,7 +90,7 @@ def is_shown(annotation: Any) -> bool:
 
 
 def box_of(annotation: Any, number: int, page: Any) -> Box | None:
-    """Return the annotation's rectangle in points from the top left; None if it has no size."""
+    """Return the annotation's rectangle in points from the top left, or None if it has no size."""
     import pypdfium2.raw as pdfium
 
     rectangle = pdfium.FS_RECTF()
@@ -123,7 +123,7 @@ class Notes(NamedTuple):
 
 
 def notes(page: Any, number: int, texts: AnnotationTexts, page_text: Callable[[], str]) -> Notes:
-    """Return the notes of a page. `page_text` returns its own text: a mark that only repeats it is no note."""
+    """Return the notes of a page. `page_text` returns the page's text: a mark that only repeats it is not a note."""
     import pypdfium2.raw as pdfium
 
     marks = (
@@ -156,7 +156,7 @@ def notes(page: Any, number: int, texts: AnnotationTexts, page_text: Callable[[]
 
 
 def attachments(document: Any) -> list[str]:
-    """Return the names of the files attached to a document as a whole, or that make a portfolio."""
+    """Return the names of the files attached to a document as a whole, or contained in a portfolio."""
     import pypdfium2.raw as pdfium
 
     count, texts = pdfium.FPDFDoc_GetAttachmentCount(document), AnnotationTexts()
@@ -171,7 +171,7 @@ def _name(attachment: Any, texts: AnnotationTexts) -> list[str]:
 
 
 def _annotation_text(annotation: Any, texts: AnnotationTexts) -> str:
-    """Return an annotation's contents; if it has only formatted ones (`RC`), their text."""
+    """Return an annotation's contents, or else the text of its formatted contents (`RC`)."""
     import pypdfium2.raw as pdfium
 
     plain = texts.read(pdfium.FPDFAnnot_GetStringValue, annotation, b"Contents")
@@ -217,10 +217,11 @@ class _Field:
 
 
 def fields(document: Any, number: int, texts: AnnotationTexts | None = None) -> Form:
-    """Return the form of a page by its 1-based number. Never raise for a file's content.
+    """Return the form of a page by its 1-based number. A file's content never raises an error.
 
     The page is loaded again: PDFium knows which boxes are checked only on pages loaded after the form was set up, and
-    it must not be set up for documents without one."""
+    it must not be set up for documents without one.
+    """
     import pypdfium2
     import pypdfium2.raw as pdfium
 
@@ -251,7 +252,7 @@ def _holds(box: Box, item: PdfItem) -> bool:
 
 
 def _distinct(blocks: list[Block]) -> list[Block]:
-    """Return the blocks without repetitions: a field with several widgets on a page has the same value in each."""
+    """Return the blocks without repetitions: several widgets of a field on a page have the same value."""
     seen: dict[tuple[str, tuple[tuple[str, str], ...]], Block] = {}
     for block in blocks:
         seen.setdefault((block.runs[0].text, tuple(block.metadata.items())), block)
@@ -262,7 +263,7 @@ def _distinct(blocks: list[Block]) -> list[Block]:
 
 
 def _block(field: _Field, widgets: int) -> Iterator[Block]:
-    """Yield the block of a field. Empty fields, and buttons of a group that are not chosen, yield none."""
+    """Yield the block of a field. Empty fields, and unchosen buttons of a group, yield nothing."""
     import pypdfium2.raw as pdfium
 
     label, value = field.label, field.value

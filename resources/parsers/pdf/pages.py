@@ -1,4 +1,4 @@
-"""The reading of PDF pages: pieces from liteparse in the characters of PDFium's raw text, scans through OCR.
+"""The reading of PDF pages: pieces from liteparse with the characters of PDFium's raw text, and scans through OCR.
 
 liteparse gives pieces of text with boxes and fonts, rulings and tags. If a page cannot be read, a warning names it and
 the rest of the document is kept. Nothing is fetched.
@@ -79,15 +79,16 @@ from resources.parsers.registry import PageGuard
 
 P = TypeVar("P", PdfItem, PdfRule)
 LEAST_APART, THIN = 0.1, 3.0
-"""Points between the two edges of an area that is as thin as a line."""
+"""Least and largest distance in points of the two edges of an area that counts as a line."""
 LIGHT = 0xF0
 """Least value of red, green and blue of a colour that counts as white."""
 LEAST_SHADE = 0xA0
-"""Least value of red, green and blue of a colour that shades cells. A line is darker, or no area has its colour."""
+"""Least value of red, green and blue of a colour that shades cells. A line is darker than that, or its colour is not
+used for areas."""
 SLACK = 0.01
-"""Share by which two libraries may report the size of a page differently."""
+"""Share by which two libraries may differ in the size of a page."""
 BATCH = 16
-"""Pages held at a time. It bounds memory, and reading by batches costs no time."""
+"""Most pages in memory at a time. Reading in batches takes no extra time."""
 _BOLD = re.compile(r"bold|black|heavy|demi|[-_,]bd\b|medi\b", re.IGNORECASE)
 _ITALIC = re.compile(r"ital|obliq|slanted", re.IGNORECASE)
 _MONO = re.compile(r"courier|mono|consol|menlo|typewriter|cmtt|lucidasanstype|inconsolata|sourcecode", re.IGNORECASE)
@@ -107,7 +108,7 @@ def native_pages(path: Path, count: int) -> Iterator[Any]:
 
 
 def native_page(path: Path, number: int) -> Any:
-    """Return one page by itself, which is slower; None if liteparse cannot read it."""
+    """Return one page separately, which is slower, or None if liteparse cannot read it."""
     try:
         pages = _parser(target_pages=str(number)).parse(str(path.absolute())).pages
     except Exception:  # as above
@@ -150,7 +151,7 @@ def _tags(native: Any) -> dict[int, tuple[str, int]]:
 
 @cache
 def _manner(font: str) -> tuple[bool, bool, bool, bool]:
-    """Return whether a font is bold, italic, monospaced, of symbols, by its name."""
+    """Return whether a font is bold, italic, monospaced and a symbol font, by its name."""
     return (
         _BOLD.search(font) is not None,
         _ITALIC.search(font) is not None,
@@ -160,7 +161,7 @@ def _manner(font: str) -> tuple[bool, bool, bool, bool]:
 
 
 def items_of(native: Any) -> tuple[list[PdfItem], bool]:
-    """Return the pieces of a page in liteparse's order, and whether any is in the place of a filled shape. A piece in
+    """Return the pieces of a page in liteparse's order, and whether a filled shape is behind any of them. A piece in
     the colour of its background is marked as hidden."""
     tags = _tags(native)
     pieces = list(native.text_items)
@@ -205,7 +206,7 @@ def _item(native: Any, tags: dict[int, tuple[str, int]]) -> PdfItem:
 
 
 def turned_items(native: Any) -> list[bool]:
-    """Return for each piece whether it is turned by a quarter, a half or three quarters."""
+    """Return for each piece its rotation in quarter turns."""
     return [
         2 < (angle := abs(item.rotation or 0.0)) < 358 and abs((angle + 45) % 90 - 45) < 2 for item in native.text_items
     ]
@@ -220,9 +221,9 @@ def in_points(items: Iterable[P], unit: float) -> list[P]:
 
 
 def rules_of(native: Any) -> tuple[PdfRule, ...]:
-    """Return the lines that are drawn level or upright, and the edges of coloured areas. An area that is as thin as a
-    line is one, unless it has the colour of shaded areas. Light lines count as edges, since they show only on an area;
-    the edges of a light area never show."""
+    """Return the horizontal and vertical lines, and the edges of coloured areas. A very thin area counts as a line,
+    unless it has the colour of shaded areas. Light lines count as edges, since they are visible only on an area; the
+    edges of a light area are invisible."""
     graphics = native.vector_graphics
     if graphics is None:
         return ()
@@ -250,7 +251,7 @@ def rules_of(native: Any) -> tuple[PdfRule, ...]:
 
 
 def _thin(x: float, y: float, width: float, height: float, colour: str | None, shade: bool) -> PdfRule:
-    """Return the middle of an area as thin as a line."""
+    """Return the middle line of an area as thin as a line."""
     edge = shade or _is_light(colour)
     if width > height:
         return PdfRule(x, y + height / 2, x + width, y + height / 2, edge)
@@ -274,8 +275,8 @@ LIMITS = "the parser dies of it or hangs: see parsing.page_timeout_seconds and p
 @dataclass(frozen=True, slots=True)
 class Read:
     """A page as read. `unreadable` counts characters in fonts without a Unicode map; `put_back` is the share of its
-    letters and digits that the layout had lost; `recognised` is true for scans; `attached` holds names of files;
-    `unseen` holds text that the page does not show."""
+    letters and digits that the layout lost and that were restored; `recognised` is true for scans; `attached` has the
+    names of attached files; `unseen` has invisible text."""
 
     page: PdfPage
     warnings: tuple[str, ...] = ()
@@ -287,7 +288,7 @@ class Read:
 
     @property
     def texts(self) -> list[str]:
-        """The texts of all pieces, in whichever direction they run."""
+        """The texts of all pieces, in all directions."""
         return [item.text for page in (self.page, *self.page.parts) for item in page.items]
 
     @property
@@ -368,8 +369,8 @@ def _page(
 
 
 def _recognise(document: Any, read: Read, ocr: OcrSettings, guard: PageGuard) -> Read:
-    """Return a page that shows something but has no readable text after OCR. Text that cannot be read because a font
-    has no Unicode map has a warning of its own."""
+    """Return a page that shows something but has no readable text after OCR. Text that is unreadable because a font has
+    no Unicode map gets a separate warning."""
     if read.unreadable and remedy(ocr):
         return read
     page = document[read.page.number - 1]
@@ -390,7 +391,7 @@ def _recognise(document: Any, read: Read, ocr: OcrSettings, guard: PageGuard) ->
 
 
 def _plain(page: Any, number: int, found: list[Character], why: str) -> Read:
-    """Return the page as PDFium's lines."""
+    """Return the page with the lines of PDFium's text."""
     width, height = page.get_size()
     kept = _readable(found)
     items = plain_lines(kept)
@@ -399,13 +400,13 @@ def _plain(page: Any, number: int, found: list[Character], why: str) -> Read:
 
 
 def _readable(found: list[Character]) -> list[Character]:
-    """Return the characters without those in fonts that have no Unicode map, unless these read as text all the same."""
+    """Return the characters, without those in fonts that have no Unicode map, unless these are readable as text."""
     unmapped = "".join(c.text for c in found if not c.mapped)
     return found if is_readable(unmapped) else [c for c in found if c.mapped]
 
 
 class _Drawing(NamedTuple):
-    """The objects that a page draws, the traits of its file, and whether pictures are most of the page."""
+    """The drawn objects of a page, the traits of its file, and whether pictures cover most of the page."""
 
     drawn: Sequence[Drawn]
     traits: frozenset[str]
@@ -419,9 +420,9 @@ def _is_scan(pictures: Sequence[PdfPicture], page: Any) -> bool:
 
 
 def _laid_out(page: Any, textpage: Any, number: int, native: Any, fields_at: Sequence[Box], drawing: _Drawing) -> Read:
-    """Return the page in the characters of its raw text, without text that it does not show. Words that liteparse lost
-    are taken from PDFium. If it lost many, or the page reads from right to left or is upside down, PDFium's lines
-    replace the whole page."""
+    """Return the page with the characters of its raw text, without invisible text. Words that liteparse lost are taken
+    from PDFium. If it lost many, or the page reads from right to left or is upside down, PDFium's lines replace the
+    whole page."""
     width = page.get_width()
     unit = native.width / width if width else 1.0
     size = native.width / unit, native.height / unit
@@ -488,7 +489,7 @@ def _laid_out(page: Any, textpage: Any, number: int, native: Any, fields_at: Seq
 
 
 def _within_page(items: list[PdfItem], size: tuple[float, float], unseen: Unseen) -> tuple[list[PdfItem], Unseen]:
-    """Return the pieces that are on the page, and the unseen text with the others."""
+    """Return the pieces on the page, and the invisible text including pieces outside the page."""
     off = tuple(item for item in items if is_outside(item, size))
     if not off:
         return items, unseen
@@ -512,7 +513,7 @@ def _marked_characters(page: Any, textpage: Any) -> list[Character]:
 
 
 def _written_out(read: Read) -> Read:
-    """Return a page with its raised and lowered figures written as such."""
+    """Return a page with its marked figures written as raised and lowered characters."""
     text = "".join((*read.texts, *(piece.text for pieces in read.unseen.values() for piece in pieces)))
     if written_out(text) == text:
         return read
@@ -530,8 +531,8 @@ def _written_out(read: Read) -> Read:
 def _parts(
     drawn: Iterable[tuple[Character, Direction]], bare: PdfPage, items: Sequence[PdfItem]
 ) -> tuple[list[Character], tuple[PdfPage, ...], int]:
-    """Return the upright characters, a page for the text of each other direction, and how many characters of these
-    cannot be read. liteparse has the words of such text in another order, and joins its lines."""
+    """Return the upright characters, a page for the text of each other direction, and the number of unreadable
+    characters in these. liteparse has the words of such text in another order, and joins its lines."""
     by_turn: dict[Turn, list[tuple[Character, float]]] = {UPRIGHT: []}
     for character, (turn, baseline) in drawn:
         by_turn.setdefault(turn, []).append((character, baseline))
@@ -546,7 +547,7 @@ def _parts(
 
 
 def _stood_up(page: PdfPage) -> PdfPage:
-    """Return the page turned so that most of its text is upright."""
+    """Return the page rotated so that most of its text is upright."""
 
     def letters(of: PdfPage) -> int:
         return sum(len(item.text) for item in of.items)
@@ -560,7 +561,7 @@ def _stood_up(page: PdfPage) -> PdfPage:
 
 
 def _dress_lines(lines: Sequence[PdfItem], items: Sequence[PdfItem]) -> list[PdfItem]:
-    """Return PDFium's lines, whose text is right, with size, font and tag of the piece in the same place."""
+    """Return PDFium's lines, whose text is correct, with size, font and tag of the piece at the same position."""
     dressed, area = [], Area(items)
     for line in lines:
         found = max(islice(area.touching(line), _MOST_BESIDE), key=lambda item: _shared_area(line, item), default=line)
@@ -571,7 +572,7 @@ def _dress_lines(lines: Sequence[PdfItem], items: Sequence[PdfItem]) -> list[Pdf
 
 
 _MOST_BESIDE = 500
-"""Pieces in the band of a line that are compared with it. A page may have all of its pieces in one band."""
+"""Most pieces near a line that are compared with it. A page may have all its pieces at one height."""
 
 
 def _shared_area(a: PdfItem, b: PdfItem) -> float:
@@ -581,8 +582,8 @@ def _shared_area(a: PdfItem, b: PdfItem) -> float:
 
 
 _SortedOut = tuple[list[PdfItem], tuple[PdfItem, ...], list[Character], int]
-"""The outcome for pieces in fonts without a Unicode map: all other pieces; guessed pieces that read as text; the
-characters that are in no such piece; and how many characters cannot be read."""
+"""The result of separating pieces in fonts without a Unicode map: all other pieces; guessed pieces that are readable;
+the characters outside such pieces; and the number of unreadable characters."""
 
 
 def _sorted_out(items: Sequence[PdfItem], buggy: Sequence[PdfItem], every: Sequence[Character]) -> _SortedOut:
@@ -612,5 +613,5 @@ def _is_drawn_again(item: PdfItem, pieces: Area) -> bool:
 
 
 def _is_covered(item: PdfItem, pieces: Area) -> bool:
-    """Say whether pieces of raw text are in the place of a piece whose own text the raw text does not have."""
+    """Say whether pieces of raw text are at the position of a piece whose own text is not in the raw text."""
     return any(_shared_area(piece, item) > 0 for piece in pieces.touching(item))

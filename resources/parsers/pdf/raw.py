@@ -1,7 +1,7 @@
-"""A PDF page as PDFium reads it: every character with its box, and the box and hash of each picture.
+"""The raw content of a PDF page from PDFium: every character with its box and whether its font has a Unicode map, and
+the box and hash of each picture.
 
-A character says whether its font has a Unicode map. The hash of a picture is taken from its bytes as the file stores
-them; no picture is decoded.
+The hash of a picture is taken from its bytes as the file stores them; no picture is decoded.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _REACH = 1000.0
 _BAND = 16
 _CELL = 2.0
 _NO_WIDTH, _SLANT = 0.02, 0.001
-"""Points of width from which PDFium reads a text, and the slant that gives a line of 20 points as much."""
+"""Least width in points of a text that PDFium reads, and the slant that gives a line of 20 points this width."""
 SAME_PLACE = 0.2
-"""Share of a character's width, and points, within which the same character is the same one drawn again."""
+"""Share of a character's width, and points, within which an equal character counts as the same one drawn again."""
 _HYPHENS = "\x02\ufffe"
 
 
@@ -48,7 +48,7 @@ class Character(NamedTuple):
 
 
 class Area:
-    """The boxes of some pieces, to ask which characters lie in them."""
+    """The boxes of some pieces, with a search for the pieces at a character."""
 
     def __init__(self, items: Iterable[PdfItem]) -> None:
         self.bands: dict[int, list[PdfItem]] = defaultdict(list)
@@ -57,14 +57,14 @@ class Area:
                 self.bands[band].append(item)
 
     def holders(self, character: Character) -> Iterator[PdfItem]:
-        """Yield the pieces that a character lies in."""
+        """Yield the pieces that contain a character."""
         x, y = (character.x0 + character.x1) / 2, (character.y0 + character.y1) / 2
         for item in self.bands.get(int(y) // _BAND, ()):
             if item.x0 - 1 <= x <= item.x1 + 1 and item.y0 - 1 <= y <= item.y1 + 1:
                 yield item
 
     def touching(self, item: PdfItem) -> Iterator[PdfItem]:
-        """Yield the pieces in the same band of the page as another piece, each once."""
+        """Yield the pieces at the same height of the page as another piece, each once."""
         told: set[int] = set()
         for band in range(int(item.y0) // _BAND, int(item.y1) // _BAND + 1):
             for piece in self.bands.get(band, ()):
@@ -77,8 +77,8 @@ class Area:
 
 
 def widen(drawn: Iterable[Drawn], shown: Placing) -> None:
-    """Slant texts without width by a hair, since PDFium leaves them out of a page's text: those of vertical text whose
-    characters are all of one width."""
+    """Slant texts without width very slightly, since PDFium omits them from a page's text: lines of vertical text whose
+    characters all have one width."""
     import pypdfium2.raw as pdfium
 
     read = bounds_reader(shown)
@@ -91,7 +91,7 @@ def widen(drawn: Iterable[Drawn], shown: Placing) -> None:
 
 def page_text(textpage: Any) -> str:
     """Return a page's text from its first character that has text to its last. pypdfium2 searches for them by
-    recursion, and fails if a thousand characters in a row have none."""
+    recursion, and fails after a thousand consecutive characters without text."""
     from pypdfium2 import raw
 
     first, last = 0, textpage.count_chars() - 1
@@ -138,9 +138,9 @@ def _reader(page: Any, textpage: Any) -> Callable[[int], Character]:
 
 
 def gaps_of(page: Any, textpage: Any, raw: str, signs: str) -> tuple[PdfGap, ...]:
-    """Return the gaps at which sentences may end within the lines of a page's raw text; `signs` is the same with
-    raised figures. Only the characters around each gap are read: to read all would nearly halve the speed of
-    parsing."""
+    """Return the gaps at which sentences may end within the lines of a page's raw text; `signs` is the same text with
+    raised figures marked. Only the characters around each gap are read, since reading all would nearly halve the speed
+    of parsing."""
     from pypdfium2.raw import FPDFText_GetCharIndexFromTextIndex as index_of
 
     read = _reader(page, textpage)
@@ -149,7 +149,7 @@ def gaps_of(page: Any, textpage: Any, raw: str, signs: str) -> tuple[PdfGap, ...
 
 
 def gaps_among(found: Sequence[Character]) -> tuple[PdfGap, ...]:
-    """Return the same as `gaps_of` if all characters are already read."""
+    """Return the result of `gaps_of` from characters that are already read."""
     return tuple(_gap(found[end], found[start]) for end, start in ends_in(as_signs("".join(c.text for c in found))))
 
 
@@ -196,8 +196,7 @@ def has_unmapped(textpage: Any) -> bool:
 
 
 def drawn_once(found: Sequence[Character]) -> list[Character]:
-    """Return the characters without repetitions: the same character in the same place is drawn again to look bold, or
-    by accident."""
+    """Return the characters without those that are drawn again at the same position, to look bold or by accident."""
     seen: dict[tuple[str, int, int], tuple[float, float]] = {}
     once: list[Character] = []
     for character in found:
@@ -232,11 +231,11 @@ def plain_lines(found: Iterable[Character]) -> tuple[PdfItem, ...]:
 
 def vertical_pieces(found: Iterable[Character]) -> tuple[PdfItem, ...] | None:
     """Return the characters as pieces, one per column, if most of them are set from top to bottom; else None. PDFium
-    does not part the columns. Other text is in pieces as `plain_lines` gives them."""
+    does not separate the columns. Other text is in pieces like those of `plain_lines`."""
     every = list(found)
     columns: list[list[Character]] = [[]]
     ends: list[int] = [0]
-    """Index behind the last character of each column."""
+    """Index after the last character of each column."""
     spaced = False
     for at, character in enumerate(every):
         if not character.text.strip():
@@ -272,7 +271,7 @@ def vertical_pieces(found: Iterable[Character]) -> tuple[PdfItem, ...] | None:
 
 
 def _is_level(columns: Sequence[Sequence[Character]], at: int) -> bool:
-    """Say whether a character alone in its column has another such character beside it, as in a line."""
+    """Say whether a single character in its column is beside another such character, as in a line."""
     (own,) = columns[at]
     beside = (columns[near][0] for near in (at - 1, at + 1) if 0 <= near < len(columns) and len(columns[near]) == 1)
     high, wide = max(own.y1 - own.y0, 1.0), max(own.x1 - own.x0, 1.0)
@@ -280,13 +279,13 @@ def _is_level(columns: Sequence[Sequence[Character]], at: int) -> bool:
 
 
 MOST_MARKS = 4
-"""Marks in a row, from which the letter before them is sought."""
+"""Most consecutive combining marks that are skipped in the search for their letter."""
 MOST_APART, MOST_SPACED = 2.2, 5.0
-"""Widths of a character from one character of a column to the next; with a space between them."""
+"""Largest distance between consecutive characters of a column, in character widths; and with a space between them."""
 
 
 def _is_below(last: Character, character: Character, most: float) -> bool:
-    """Say whether a character follows another one in a column. The boxes of marks stand beside and above their place,
+    """Say whether a character follows another one in a column. The boxes of marks are beside and above their position,
     and outside the column if their font is not in the file."""
     wide = max(last.x1 - last.x0, character.x1 - character.x0, 1.0)
     aside, down = abs(character.x0 - last.x0), character.y0 - last.y0
@@ -296,7 +295,7 @@ def _is_below(last: Character, character: Character, most: float) -> bool:
 
 
 def _is_unspaced(column: Sequence[Character]) -> bool:
-    """Say whether a lone character is of a script that is set vertically."""
+    """Say whether a single character belongs to a script that may be vertical."""
     return len(column) == 1 and not is_spaced(column[0].text, column[0].text)
 
 
@@ -311,8 +310,8 @@ def _vertical_piece(column: Sequence[Character]) -> PdfItem | None:
 
 
 def pieces_apart(found: Iterable[Character]) -> tuple[PdfItem, ...]:
-    """Return pieces as `plain_lines` does, but split a line at gaps wider than the line is high, in whichever
-    direction it runs."""
+    """Return pieces like those of `plain_lines`, with lines split at gaps wider than the line is high, in any
+    direction."""
     pieces: list[PdfItem | None] = []
     for line in _lines(found):
         high = max((c.y1 - c.y0 for c in line), default=0.0)
@@ -330,15 +329,16 @@ def pieces_apart(found: Iterable[Character]) -> tuple[PdfItem, ...]:
 
 
 class Direction(NamedTuple):
-    """The direction of a character, and where its baseline is across it, in points of the page as shown."""
+    """The direction of a character, and the position of its baseline across that direction, in points of the page as
+    shown."""
 
     turn: Turn
     baseline: float
 
 
 def directions(page: Any, textpage: Any) -> list[Direction]:
-    """Return the direction of each character. Spaces and line ends run as the text before them; text that is askew
-    counts as upright."""
+    """Return the direction of each character. Spaces and line ends have the direction of the text before them; slanted
+    text counts as upright."""
     import pypdfium2.raw as pdfium
 
     way, matrix = placing(page), pdfium.FS_MATRIX()
@@ -358,13 +358,14 @@ def directions(page: Any, textpage: Any) -> list[Direction]:
 
 
 OTHER_LINE = 0.6
-"""Share of the height of letters by which baselines of two lines differ at least."""
+"""Least difference of the baselines of two lines, as a share of the height of letters."""
 _ASKEW = 0.05
-"""Share by which the direction of turned text may miss a quarter turn."""
+"""Share by which the direction of rotated text may differ from a quarter turn."""
 
 
 def _turn(along: tuple[float, float], up: tuple[float, float]) -> Turn:
-    """Return the direction of text whose letters go one way and point up another, on a page whose y grows downward."""
+    """Return the direction of text from the vectors along its letters and up its letters, on a page whose y grows
+    downward."""
     x, y = along
     mirrored = x * up[1] - y * up[0] > 0
     if abs(y) <= _ASKEW * abs(x):
@@ -399,7 +400,7 @@ def _ends_piece(last: tuple[Character, float], next_one: tuple[Character, float]
 
 
 def _height(character: Character, turn: Turn) -> float:
-    """Return how high a character is in its direction, in points."""
+    """Return the height of a character across its direction, in points."""
     return character.x1 - character.x0 if turn.quarters % 2 else character.y1 - character.y0
 
 
@@ -414,7 +415,7 @@ def _turned_piece(line: Sequence[Character], turn: Turn) -> PdfItem | None:
 
 
 def _number_pieces(pieces: Iterable[PdfItem | None]) -> tuple[PdfItem, ...]:
-    """Return the pieces that have text, each with its place in the order of the file."""
+    """Return the pieces that have text, each with its position in the order of the file."""
     return tuple(replace(piece, at=at) for at, piece in enumerate(pieces) if piece is not None)
 
 
@@ -430,7 +431,7 @@ def _lines(found: Iterable[Character]) -> Iterator[list[Character]]:
 
 
 def patches(found: Sequence[Character], missing: Sequence[tuple[int, str]]) -> tuple[PdfItem, ...]:
-    """Return stretches of the squeezed raw text, given by offset and text, as pieces, one per line."""
+    """Return parts of the raw text without spaces, given by offset and text, as pieces, one for each line."""
     if not missing:
         return ()
     solid = [index for index, c in enumerate(found) if c.text.strip()]
@@ -451,10 +452,9 @@ def patches(found: Sequence[Character], missing: Sequence[tuple[int, str]]) -> t
 
 
 DEEPEST = 8
-"""Most levels of forms within forms that are searched. It bounds the recursion."""
+"""Most levels of nested forms that are searched, which bounds the recursion."""
 LEAST_DRAWN = 2.0
-"""Least width and height of a picture, in points. Anything thinner is a rule, and shows nothing even as a strip of a
-picture."""
+"""Least width and height of a picture in points. Anything thinner is a rule."""
 
 _Matrix = tuple[float, float, float, float, float, float]
 PAGE_SPACE: _Matrix = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
@@ -492,7 +492,7 @@ Bounds = tuple[float, float, float, float]
 
 
 def bounds_reader(shown: Placing) -> Callable[[Any, _Matrix], Bounds | None]:
-    """Return a function that reads the bounds of an object whose space the matrix leads to the page's."""
+    """Return a function that reads the bounds of an object; its matrix converts the object's space to the page's."""
     import pypdfium2.raw as pdfium
 
     left, bottom, right, top = (ctypes.c_float() for _ in range(4))
@@ -539,7 +539,7 @@ def _matrix_after(inner: _Matrix, outer: _Matrix) -> _Matrix:
 
 
 def pictures_of(page: Any, number: int, drawn: Iterable[Drawn]) -> tuple[PdfPicture, ...]:
-    """Return the pictures of a page in the order in which they are drawn."""
+    """Return the pictures of a page in drawing order."""
     from pypdfium2.raw import FPDF_PAGEOBJ_IMAGE as IMAGE
 
     images = [(item, matrix) for kind, item, matrix in drawn if kind == IMAGE]
@@ -551,7 +551,7 @@ def pictures_of(page: Any, number: int, drawn: Iterable[Drawn]) -> tuple[PdfPict
 
 
 def _on_page(bounds: Bounds | None, size: tuple[float, float]) -> Bounds | None:
-    """Return the part of a picture's place that lies on its page, or None if it is thinner than LEAST_DRAWN."""
+    """Return the part of a picture on its page, or None if it is thinner than LEAST_DRAWN."""
     if bounds is None:
         return None
     x0, y0 = max(bounds[0], 0.0), max(bounds[1], 0.0)

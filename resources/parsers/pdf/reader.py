@@ -1,9 +1,9 @@
 """PDF files: the blocks of their pages or of their XFA form, with outline, properties and warnings.
 
-liteparse gives lines with boxes and fonts, PDFium the complete raw text; both bring a PDFium of their own and are used
+liteparse gives lines with boxes and fonts, PDFium the complete raw text; both contain a copy of PDFium, and are used
 one after the other. An XFA template is a tree of subforms with drawn text and fields; its data are a tree of the same
-names, and values that no field takes are kept under their own names. Nothing is run or fetched: scripts, which may
-hide and show parts, are not read.
+names, and values without a field are kept under their own names. Nothing is run or fetched: scripts, which could hide
+and show parts, are ignored.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from resources.parsers.untrusted import list_names
 
 MOST_BYTES = 16 << 20
 MOST_STEPS, CHARACTERS_A_STEP = 200_000, 100
-"""Most parts of a template that are read, and the characters of text that count as one more part. A repeated part
+"""Most parts of a template that are read, and the number of characters that counts as another part. A repeated part
 counts each time, so a small file cannot expand into a huge document."""
 _HIDDEN = ("hidden", "invisible", "inactive")
 _GROUPS = frozenset(("subform", "subformSet", "area", "pageSet", "pageArea"))
@@ -99,8 +99,7 @@ def _local(element: Any) -> str:
 
 @dataclass(slots=True)
 class _Data:
-    """The data of a form. Values of one name are taken once each, in their order; `taken` holds the nodes of taken
-    values."""
+    """The data of a form. Each value of a name is used once, in order; `taken` has the nodes of used values."""
 
     children: dict[Any, dict[str, deque[Any]]] = field(default_factory=dict)
     taken: set[Any] = field(default_factory=set)
@@ -113,7 +112,7 @@ class _Data:
         return self.children[node].get(name) or deque()
 
     def groups(self, node: Any, name: str) -> list[Any]:
-        """Return all nodes of a name, for a part of the template that is repeated for each."""
+        """Return all nodes of a name; the part of the template is repeated for each."""
         named = self._nodes_named(node, name)
         found = list(named)
         named.clear()
@@ -175,7 +174,7 @@ class _XfaForm:
             self._field(part, data, name, path)
 
     def _nodes(self, part: Any, data: Any, name: str) -> list[Any]:
-        """Return the nodes of the data for which a group is repeated; only the current one if it is bound to none."""
+        """Return the data nodes for which a group is repeated, or only the current one if it is not bound to data."""
         bound = part.find("{*}bind")
         reference = _reference(bound)
         if data is None or (bound is not None and bound.get("match") == "none") or not (reference or name):
@@ -212,8 +211,7 @@ class _XfaForm:
             self._add(Block("paragraph", (TextRun(caption, locator=path),)))
 
     def _choice(self, part: Any, data: Any, name: str, path: str) -> None:
-        """Read a group of buttons of which one is chosen, as one block that shows every option and marks the chosen
-        one."""
+        """Read a group of radio buttons as one block that shows every option and marks the chosen one."""
         chosen = self._bound_value(part, data, name)
         label = " ".join(_lines(part.find("{*}caption/{*}value"))) or name
         options = []
@@ -233,7 +231,7 @@ class _XfaForm:
                 self.read(child, data, path)
 
     def _choices(self, part: Any) -> dict[str, str]:
-        """Return, for each choice of a field, the value that it saves -> the text that it shows."""
+        """Return, for each choice of a field, its stored value -> its shown text."""
         if part not in self.choices:
             lists = part.findall("{*}items")
             saved = next((each for each in lists if each.get("save") == "1"), lists[0] if lists else ())
@@ -259,7 +257,7 @@ def _reference(bound: Any) -> list[str]:
 
 
 def _in_order(part: Any) -> list[Any]:
-    """Return the parts within one: positioned parts from the top down, all others in the order of the file."""
+    """Return the inner parts: positioned parts from top to bottom, all others in the order of the file."""
     parts = [child for child in part if _local(child) in (*_GROUPS, "draw", "field", "exclGroup")]
     if (part.get("layout") or "position") != "position":
         return parts
@@ -275,7 +273,7 @@ def _points(measure: str | None) -> float:
 
 
 def _lines(value: Any) -> list[str]:
-    """Return the text of a `value`, one line per paragraph of formatted text; pictures have no text."""
+    """Return the text of a `value`, with one line for each paragraph of formatted text; pictures have no text."""
     if value is None:
         return []
     pieces = list(value.iter("{http://www.w3.org/1999/xhtml}p"))
@@ -320,11 +318,12 @@ def parse(
     barcodes: bool = False,
     hidden: bool = False,
 ) -> ParsedFile:
-    """Return the blocks of every page, with the document's information entries; `barcodes` are read if asked for, and
-    text that the pages do not show if `hidden`.
+    """Return the blocks of every page, with the document's information entries; with `barcodes`, codes in pictures are
+    read too; with `hidden`, invisible text is read too.
 
-    Raises DocumentError: `encrypted`, `corrupt`, `no_text` (nothing but pictures), `unmapped_fonts` (most of the
-    text is in fonts that do not say which letters they draw)."""
+    Raises DocumentError: `encrypted`, `corrupt`, `no_text` (nothing but pictures), `unmapped_fonts` (most of the text
+    is in fonts without a map from glyphs to letters).
+    """
     document = _open_document(path)
     try:
         found = list(pages_of(document, path, guard, ocr, barcodes))
@@ -433,8 +432,8 @@ def _bookmarks(document: Any) -> list[Bookmark]:
 
 
 def _with_unseen(read: Read, content: HiddenContent) -> Read:
-    """Return a page, with the text that it does not show as paragraphs if that is to be read. Text outside the page has
-    no box there."""
+    """Return a page; if hidden text is read, add its invisible text as paragraphs. Text outside the page has no box
+    there."""
     page = read.page
     blocks: list[Block] = []
     for reason, pieces in read.unseen.items():
@@ -475,7 +474,7 @@ def _refuse_unreadable(
 
 
 def _warnings(pages: Sequence[Read]) -> list[str]:
-    """Return the warnings: those of single pages, and one line for each fault that several pages share."""
+    """Return the warnings: those of single pages, and one line for each fault of several pages."""
     warnings = [warning for read in pages for warning in read.warnings]
     unreadable = [read for read in pages if read.unreadable >= LEAST_UNREADABLE]
     if unreadable:

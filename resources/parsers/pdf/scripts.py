@@ -1,8 +1,8 @@
 """The raised and lowered figures of a PDF page: powers, units, formulas of substances, references to notes.
 
-The text of a page holds them as plain digits. They are known by their characters' boxes: smaller than the character
-before them, which touches them, and higher or lower. Only figures and signs that follow a letter, a mark or another
-figure are looked at, since to read every box would halve the speed of parsing.
+The text of a page has them as plain digits. They are recognised by their boxes: smaller than the adjacent character
+before them, and higher or lower. Only figures and signs after a letter, a mark or another figure are examined, since
+reading every box would halve the speed of parsing.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ _FIGURES = re.compile(r"[\d+−–-]+(?:,\d+)*", re.ASCII)
 _FRACTION = ("/", "⁄")
 _PLAIN = {"−": "-", "–": "-"}
 SMALLER = 0.86
-"""Most height of a raised or lowered figure, as a share of the height of the character that it belongs to."""
+"""Largest height of a raised or lowered figure, as a share of the height of its character."""
 HIGHER = 0.16
 LOWER = 0.04
-"""Shares of the height by which the foot of a raised or lowered figure is above or below. The foot of a smaller figure
-on the same line is a little above."""
+"""Least distances of the foot of a raised and of a lowered figure from the line, as shares of the height. A smaller
+figure on the line itself has its foot slightly above it."""
 NEAR = 0.35
-"""Share of the height; a figure farther from its character is a word of its own."""
+"""Largest distance of a figure from its character, as a share of the height; a figure farther away is a separate
+word."""
 MOST = 8
 """Most characters of a power or a reference."""
 
@@ -56,8 +57,8 @@ def mark_scripts(textpage: Any, raw: str, index_of: Callable[[int], int]) -> str
 
 
 def _may_belong(raw: str, start: int, first: int) -> bool:
-    """Say whether figures, with the sign at `start` if they have one, directly follow a letter or a mark. Signs also
-    follow a ten."""
+    """Say whether figures, including a sign at `start`, directly follow a letter or mark. Signs may also follow a
+    ten."""
     before, second = raw[start - 1 : start], raw[start - 2 : start - 1] if start > 1 else ""
     if start < first:
         return before.isalpha() or (second, before) == ("1", "0")
@@ -65,7 +66,7 @@ def _may_belong(raw: str, start: int, first: int) -> bool:
 
 
 def _mark(found: dict[int, str], raw: str, start: int, read: Callable[[int], _Box | None]) -> None:
-    """Mark the figures from `start` on that are raised or lowered against the character before them."""
+    """Mark the figures from `start` on that are raised or lowered relative to the character before them."""
     base = read(start - 1)
     figures = _FIGURES.match(raw, start, start + MOST)
     if base is None or figures is None:
@@ -88,7 +89,7 @@ def _height(box: _Box | None) -> float:
 
 
 def _kind(base: _Box, before: _Box, box: _Box) -> int:
-    """Return 1 for a raised figure, -1 for a lowered one, 0 for one that is neither."""
+    """Return 1 for a raised figure, -1 for a lowered one, and 0 for an ordinary one."""
     high = _height(base)
     if not 0 < _height(box) < SMALLER * high or not -0.2 * high < box[0] - before[2] < NEAR * high:
         return 0

@@ -1,9 +1,10 @@
-"""The text of a PDF page that nobody who looks at the page sees.
+"""The text of a PDF page that a viewer does not show.
 
-Suspected is text that is drawn invisibly or in the colour of its background, text under a shape that is drawn later,
-and text of a layer that may be off. A suspicion counts only if the drawn page is blank where the text is: an invisible
-text layer over part of a picture, white text over a photograph and text under a highlighter are seen. Text outside
-the page and text too small to read need no look. The invisible text of a scan is its words, wherever they are.
+Suspects are text drawn invisibly or in the colour of its background, text under a shape that is drawn later, and text
+of a layer that may be off. A suspect counts as invisible only if the rendered page is blank at its position: an
+invisible text layer over part of a picture, white text over a photograph and text under a highlighter count as visible.
+Text outside the page and text too small to read need no rendering. In a scan, the invisible text is the content and
+counts as visible.
 """
 
 from __future__ import annotations
@@ -41,17 +42,17 @@ TINY = "lines of text of one point or less"
 OUTSIDE = "lines of text outside the page"
 
 SMALLEST = 1.0
-"""Points. Smaller text cannot be read."""
+"""Least size in points of readable text."""
 FULL_PAGE = 200.0
-"""Points. On a smaller page text may be tiny because the whole page is."""
+"""Size of a page in points below which text may be tiny because the whole page is."""
 LEAST_SIDE = 4.0
 """Least width and height, in points, of a shape that can cover text."""
 LIKE = 16
-"""Steps of 255 by which the red, green and blue of two colours that look the same may differ."""
+"""Largest difference (of 255) in red, green and blue between two colours that look the same."""
 MOST_DRAWN = 2_000_000
-"""Pixels of a page that is drawn to see whether a text shows."""
+"""Most pixels of a page that is rendered to see whether a text is visible."""
 MOST_LOOKS = 200_000
-"""Comparisons of shapes with texts on a page, so that their number stays linear. Further texts count as seen."""
+"""Most comparisons of shapes with texts on a page, so that the work stays linear. Further texts count as visible."""
 _BAND = 24
 
 
@@ -62,12 +63,12 @@ LAYERS, VERTICAL = "layers", "vertical text"
 _VERTICAL_END, _NAME_BEGIN = re.compile(rb"-V\b"), re.compile(rb"/[A-Za-z][\w-]{0,40}\Z")
 _OBJECT_STREAM = re.compile(rb"/ObjStm\b[^>]{0,400}>>\s{0,8}stream\r?\n")
 MOST_INFLATED = 64 << 20
-"""Bytes of packed objects that are searched for traits."""
+"""Most bytes of packed objects that are searched for traits."""
 
 
 def traits_of(path: Path) -> frozenset[str]:
-    """Return which rare traits a PDF has: layers (optional content), fonts for vertical text. Packed objects are
-    searched too."""
+    """Return the rare traits of a PDF: layers (optional content), fonts for vertical text. Packed objects are searched
+    too."""
     left = MOST_INFLATED
     with open(path, "rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
         found = set(_traits_in(data))
@@ -95,7 +96,7 @@ def _traits_in(data: bytes | mmap) -> Iterator[str]:
 
 
 class Shapes:
-    """The filled shapes of a page, to ask which colours are under a place."""
+    """The filled shapes of a page, with a search for the colours at a position."""
 
     def __init__(self, native: Any) -> None:
         graphics = native.vector_graphics
@@ -113,7 +114,7 @@ class Shapes:
                 self.bands[band].append((bounds, shape.fill_color))
 
     def colours_under(self, x: float, y: float) -> list[str]:
-        """Return the colours of the shapes at a place, in the order of drawing."""
+        """Return the colours of the shapes at a position, in drawing order."""
         near = self.bands.get(int(y) // _BAND, ())
         self.left -= len(near)
         if self.left < 0:
@@ -126,7 +127,7 @@ WHITE = "ffffffff"
 
 @lru_cache
 def look_alike(colour: str | None, other: str) -> bool:
-    """Say whether two colours (`ffRRGGBB`) can hardly be told apart."""
+    """Say whether two colours (`ffRRGGBB`) look the same."""
     if colour is None or len(colour) != 8 or len(other) != 8:
         return False
     if colour == other:
@@ -140,7 +141,7 @@ def look_alike(colour: str | None, other: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Suspicion:
-    """A reason why a text may not be seen. Where a shape causes it, only characters within `bounds` are meant."""
+    """A reason why a text may be invisible. If a shape is the reason, only characters within `bounds` are suspect."""
 
     reason: str
     bounds: Bounds | None = None
@@ -158,7 +159,7 @@ Suspects = dict[int, list[Suspicion]]
 
 def suspects_of(page: Any, drawn: Sequence[Drawn], may_be_covered: bool, layers: bool, scan: bool) -> Suspects:
     """Return the text objects of a page that are drawn invisibly, under a later shape, or in a layer that may be off.
-    `drawn` is in the order of drawing. With `layers`, all text in forms is suspected, since a form may be in one."""
+    `drawn` is in the order of drawing. With `layers`, all text in forms is suspect, since a form may be in a layer."""
     import pypdfium2.raw as pdfium
 
     mode_of, text = pdfium.FPDFTextObj_GetTextRenderMode, pdfium.FPDF_PAGEOBJ_TEXT
@@ -195,7 +196,7 @@ def _is_layered(item: Any) -> bool:
 
 
 def _covered_text(page: Any, drawn: Sequence[Drawn]) -> Iterator[tuple[Any, Bounds]]:
-    """Yield each text object that an opaque shape is drawn over, with the shape's bounds."""
+    """Yield each text object under a later opaque shape, with the shape's bounds."""
     import pypdfium2.raw as pdfium
 
     read = bounds_reader(placing(page))
@@ -231,7 +232,7 @@ def _covers(item: Any, bounds: Bounds) -> bool:
 
 
 def _overlap(text: Bounds, cover: Bounds) -> bool:
-    """Say whether a shape covers the height of a text, and some of its width."""
+    """Say whether a shape covers the whole height and part of the width of a text."""
     across = min(text[2], cover[2]) - max(text[0], cover[0])
     down = min(text[3], cover[3]) - max(text[1], cover[1])
     return across > 0 and down > 0.6 * (text[3] - text[1])
@@ -241,7 +242,7 @@ def _overlap(text: Bounds, cover: Bounds) -> bool:
 
 
 class _Look:
-    """The page as it is drawn, made when it is first looked at."""
+    """The rendered page, created at first use."""
 
     def __init__(self, page: Any) -> None:
         self.page = page
@@ -249,7 +250,7 @@ class _Look:
         self.scale = 0.0
 
     def is_blank(self, found: Sequence[Character], within: Bounds | None) -> bool:
-        """Say whether the page shows one colour only where these characters are."""
+        """Say whether the page has only one colour at these characters."""
         if self.picture is None:
             width, height = self.page.get_size()
             self.scale = min(2.0, (MOST_DRAWN / max(width * height, 1.0)) ** 0.5)
@@ -275,11 +276,11 @@ class _Look:
 
 
 Unseen = dict[str, tuple[PdfItem, ...]]
-"""Pieces that a page does not show, by the reason."""
+"""Invisible pieces of a page, by reason."""
 
 
 class Sifted(NamedTuple):
-    """The pieces and characters of a page that are seen, and the pieces that are not."""
+    """The visible pieces and characters of a page, and the invisible pieces."""
 
     items: list[PdfItem]
     seen: list[Character]
@@ -293,15 +294,15 @@ def sift(
     items: Sequence[PdfItem],
     suspects: Suspects,
 ) -> Sifted:
-    """Part the text of a page into seen and unseen. `every` has all its characters. A piece that is marked hidden is
-    suspected."""
+    """Divide the text of a page into visible and invisible text. `every` has all its characters. A piece marked as
+    hidden is suspect."""
     gone = _unseen_characters(page, textpage, every, items, suspects)
     if not gone:
         return Sifted(list(items), list(every), {})
     area = Area(items)
 
     def holder(character: Character) -> PdfItem | None:
-        """Return the smallest piece in which a character lies: the box of a slanted text has others in it."""
+        """Return the smallest piece that contains a character; the box of slanted text contains other text too."""
         found = area.holders(character)
         return min(found, key=lambda item: (item.x1 - item.x0) * (item.y1 - item.y0), default=None)
 
@@ -324,13 +325,13 @@ def sift(
 
 
 def _parts(item: PdfItem, seen: Sequence[Character]) -> list[PdfItem]:
-    """Return the parts of a piece that are seen."""
+    """Return the visible parts of a piece."""
     places = pieces_apart(seen)
     return [replace(item, text=part.text, x0=part.x0, y0=part.y0, x1=part.x1, y1=part.y1) for part in places]
 
 
 def _of_reason(every: Sequence[Character], gone: dict[int, str], reason: str) -> Iterator[Character]:
-    """Yield the characters that are unseen for a reason, with the space between them."""
+    """Yield the characters that are invisible for a reason, with the spaces between them."""
     inside = False
     for at, character in enumerate(every):
         if character.text.strip():
@@ -344,7 +345,7 @@ def _of_reason(every: Sequence[Character], gone: dict[int, str], reason: str) ->
 def _unseen_characters(
     page: Any, textpage: Any, every: Sequence[Character], items: Sequence[PdfItem], suspects: Suspects
 ) -> dict[int, str]:
-    """Return the index of each unseen character -> the reason."""
+    """Return the index of each invisible character -> the reason."""
     from pypdfium2.raw import FPDFText_GetTextObject as object_of
 
     width, height = page.get_size()
@@ -375,7 +376,7 @@ def _unseen_characters(
 
 
 def is_outside(text: Character | PdfItem, size: tuple[float, float]) -> bool:
-    """Say whether a text is wholly outside the page as it is shown."""
+    """Say whether a text is entirely outside the page as shown."""
     return text.x1 <= 0 or text.y1 <= 0 or text.x0 >= size[0] or text.y0 >= size[1]
 
 

@@ -1,7 +1,7 @@
-"""CSV and TSV: lines of a report, and tables with their header where they have one; exact offsets.
+"""The reader of CSV and TSV: tables, their headers if any, and lines of text around them, with exact offsets.
 
 Programs write titles, periods and empty lines above a table, totals and notes below it, and several tables into one
-file. Rows of another shape at both ends of a table are text.
+file. Rows of another shape at the start and end of a table are text.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from resources.parsers.source_text import read_text
 ORIGIN = "delimited"
 MOST_CELLS = 2_000_000
 _DELIMITERS = "\t;|,"
-"""Delimiters, the rarest inside a value first."""
+"""Delimiters, in order from the rarest inside values to the most common."""
 _SEPARATOR = re.compile(r'"?sep=([^\r\n"])"?[ \t;,]*(?:\r\n|\r|\n|\Z)', re.IGNORECASE)
-"""First line that names the delimiter for Excel."""
+"""Pattern of a first line that names the delimiter for Excel."""
 _SAMPLE, _SAMPLE_ROWS = 1 << 16, 200
-"""Characters and rows by which the delimiter is chosen."""
+"""Characters and rows from which the delimiter is chosen."""
 _LOOKED_AT = 50
-"""Rows of a table by which its header and the number of its columns are found."""
+"""Rows of a table that are examined for its header and its number of columns."""
 _MOST_PAIRS, _MOST_LINES = 50, 10
 _LONG = 60
-"""Characters of a note below a table that is no value."""
+"""Least characters of a note below a table; shorter texts may be values."""
 
 # ---------------------------------------------------------------- rows
 
@@ -56,7 +56,7 @@ class _Row:
 
     @property
     def width(self) -> int:
-        """The number of fields up to the last that is filled."""
+        """The number of fields up to the last non-empty one."""
         width = len(self.fields)
         while width and not self.fields[width - 1].value.strip():
             width -= 1
@@ -64,7 +64,7 @@ class _Row:
 
     @property
     def is_lead(self) -> bool:
-        """Say whether the filled fields are the first ones, without a gap."""
+        """Say whether the non-empty fields are the first ones, without a gap."""
         return all(self.values[: self.width])
 
     @property
@@ -74,8 +74,8 @@ class _Row:
 
 
 def _fields(source: str, at: int, delimiter: str) -> Iterator[list[_Field]]:
-    """Yield the fields of each row, by RFC 4180: quotes doubled inside quotes, line ends allowed there. A quote that is
-    not closed before a delimiter or a line end is a character like any other."""
+    """Yield the fields of each row, by RFC 4180: quotes doubled inside quotes, line ends allowed there. An unclosed
+    quote is an ordinary character."""
     plain = re.compile(f"[^{re.escape(delimiter)}\r\n]*")
     row: list[_Field] = []
     while at < len(source):
@@ -98,7 +98,7 @@ def _fields(source: str, at: int, delimiter: str) -> Iterator[list[_Field]]:
 
 
 def _quoted_field(source: str, at: int, delimiter: str) -> tuple[_Field, int] | None:
-    """Return a quoted field and its end; None if there is no closed one."""
+    """Return a quoted field and its end, or None if the quote is not closed."""
     start = at
     while source[start : start + 1] == " ":
         start += 1
@@ -134,8 +134,8 @@ def _delimiter(source: str, suffix: str) -> str:
 
 @dataclass
 class _Group:
-    """Rows without an empty row between them, and the number of columns that most rows of several fields fill; 1 if
-    there are none."""
+    """Rows without an empty row between them, and the number of columns that most rows fill; 1 if no row has several
+    fields."""
 
     rows: list[_Row] = field(default_factory=list)
     columns: int = 1
@@ -156,7 +156,8 @@ class _Group:
 
 
 def _groups(source: str, at: int, delimiter: str) -> list[_Group]:
-    """Return the groups of rows. Empty rows part a table only where another table or lines of text begin."""
+    """Return the groups of rows. An empty row separates groups only if another table or lines of text begin after
+    it."""
     groups: list[_Group] = []
     pending: list[_Row] = []
     number = 0
@@ -185,8 +186,8 @@ def _groups(source: str, at: int, delimiter: str) -> list[_Group]:
 
 
 def _continuing(before: _Group, group: _Group) -> int:
-    """Return how many rows after an empty row belong to those before it: they fill as many columns, or leave some of
-    them empty, and do not begin with names of columns."""
+    """Return how many rows after an empty row belong to the table before it: they fill the same columns, or fewer, and
+    do not begin with column names."""
     columns = before.columns
     if group.names_columns():
         return 0
@@ -201,8 +202,8 @@ def _continuing(before: _Group, group: _Group) -> int:
 
 
 def _is_line(row: _Row, columns: int) -> bool:
-    """Say whether a row beside a table of several columns is a line of text: a single value, a label with its value,
-    or few values from the first column on."""
+    """Say whether a row beside a table is a line of text: a single value, a label with its value, or a few values from
+    the first column on."""
     filled = row.width
     if columns < 2 or not row.is_lead or filled >= columns:
         return False
@@ -228,8 +229,8 @@ def _parts(group: _Group, widest: int) -> tuple[list[_Row], list[_Row], list[_Ro
 
 
 def _names_at(rows: Sequence[_Row], begin: int, columns: int) -> int:
-    """Return the row that names the columns below lines of text in which a delimiter stands (`Report, May 2025`);
-    `begin` if no row does."""
+    """Return the row of column names below lines of text that contain a delimiter (`Report, May 2025`), or `begin` if
+    there is no such row."""
     at = begin
     while at < min(len(rows), begin + _MOST_LINES) and rows[at].width < columns and rows[at].is_lead:
         at += 1
@@ -238,7 +239,8 @@ def _names_at(rows: Sequence[_Row], begin: int, columns: int) -> int:
 
 
 def _are_pairs(group: _Group, widest: int) -> bool:
-    """Say whether rows are labels with values: all end in a colon, or they are few above or below a wider table."""
+    """Say whether rows are labels with values: all labels end in a colon, or the rows are a few above or below a wider
+    table."""
     rows = group.rows
     if group.columns != 2 or len(rows) > _MOST_PAIRS or any(row.width != 2 or not row.is_lead for row in rows):
         return False
@@ -248,8 +250,8 @@ def _are_pairs(group: _Group, widest: int) -> bool:
 
 
 def _is_note(row: _Row, columns: int) -> bool:
-    """Say whether a row at the foot of a table is a line of text: it is written without the table's delimiters, or too
-    long for a value of a row without others."""
+    """Say whether a row at the foot of a table is a line of text: it lacks the table's delimiters, or is too long for a
+    single value."""
     return row.width == 1 and row.is_lead and ((len(row.fields) == 1 and columns > 2) or len(row.values[0]) > _LONG)
 
 
@@ -284,7 +286,7 @@ def parse(path: Path) -> ParsedFile:
 
 
 def _rows_within(rows: Sequence[_Row], most: int) -> Sequence[_Row]:
-    """Return the rows up to the first that exceeds a number of cells in all."""
+    """Return the first rows that together have at most this number of cells."""
     for at, row in enumerate(rows):
         most -= len(row.fields)
         if most < 0:
@@ -298,7 +300,7 @@ def _run(item: _Field, row: _Row, joined: bool = False) -> TextRun:
 
 def _line(row: _Row, prose: str | None, pairs: bool = False) -> Block:
     """Return a row beside a table as a paragraph, or as a pair if it is a label with a value. `prose` is the source if
-    the delimiter is a comma, which then stands in the text."""
+    the delimiter is a comma, so the comma stays in the text."""
     filled = [item for item in row.fields if item.value.strip()]
     if row.is_pair or (pairs and len(filled) == 2):
         label, value = filled

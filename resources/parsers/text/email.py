@@ -1,8 +1,7 @@
-"""E-mail messages (EML) as blocks: subject, sender, date, the text that the sender wrote, plain or HTML, and
-invitations.
+"""The reader of e-mail messages (EML): subject, sender, date, the body as plain text or HTML, and invitations.
 
-The standard library reads them without a network or a model. Attachments that a parser reads are documents of their
-own (resources/sources/mail_parts.py); a warning names the others.
+It uses Python's standard library. Attachments in known formats are separate documents
+(resources/sources/mail_parts.py); a warning names the others.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ _NAMED, _LONGEST_NAME = 20, 200
 """Most attachments that a warning names, and most characters of each name, so that a message cannot flood the
 report."""
 _LONGEST_HEADER = 1 << 16
-"""Characters of a header that are decoded."""
+"""Most characters of a header that are decoded."""
 _QUOTED = re.compile(r"(?m)^>+ ?")
 
 
 def parse(path: Path, hidden: bool = False) -> ParsedFile:
-    """Read a message. Raise DocumentError `corrupt` if the file has no headers of a message."""
+    """Read a message. Raise DocumentError `corrupt` if the file has no message headers."""
     message = _message(path)
     if not message.keys() or not any(name in message for name in ("From", "To", "Subject", "Date", "Received")):
         raise DocumentError(f"{path.name}: not an e-mail message: it has no headers of one", "corrupt")
@@ -63,8 +62,8 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
 
 
 class _Shown:
-    """The parts of a message by what a mail program does with them: it shows texts, of those that say the same in
-    several forms the best, and the entries of calendars; it lists the others as attachments."""
+    """The parts of a message by their use in a mail program: shown texts (of alternative forms only the best), calendar
+    entries, and attachments."""
 
     def __init__(self, message: Message) -> None:
         self.texts: list[Message] = []
@@ -86,7 +85,7 @@ class _Shown:
 
     @staticmethod
     def _parts_inside(part: Message, inside: list[Message]) -> list[tuple[Message, bool]]:
-        """Return the parts of a multipart, and whether each is only a second form of another, or belongs to another,
+        """Return the parts of a multipart, and whether each is only an alternative form or belongs to another part,
         such as a logo."""
         if part.get_content_subtype() == "related":
             start = part.get_param("start")
@@ -103,7 +102,7 @@ _MOST_LOOKED_AT = 20
 
 
 def _rank(part: Message) -> int:
-    """Return how good a form of a text is: with HTML in it, plain, neither."""
+    """Return the rank of an alternative form: with HTML, plain text, or neither."""
     pending, found = [part], 0
     for _ in range(_MOST_LOOKED_AT):
         if not pending:
@@ -122,7 +121,7 @@ def _is_attached(part: Message, after_text: bool) -> bool:
 
 
 def _invitations(parts: Sequence[Message], name: str) -> tuple[list[Block], tuple[str, ...]]:
-    """Return the entries of calendars, those of calendars that are alike once, and warnings."""
+    """Return the entries of calendars, without repeated calendars, and warnings."""
     blocks: list[Block] = []
     warnings: list[str] = []
     seen = set[tuple[str, ...]]()
@@ -142,7 +141,7 @@ def _words(block: Block) -> str:
 
 
 def _documents(message: EmailMessage) -> set[int]:
-    """Return the identities of the attachments that are documents of their own."""
+    """Return the identities of the attachments that are separate documents."""
     try:
         return {id(part) for _, part in documents_in(message)}
     except (DocumentError, ValueError, LookupError, AttributeError, RecursionError):
@@ -150,7 +149,7 @@ def _documents(message: EmailMessage) -> set[int]:
 
 
 def unread(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the warning about unread attachments, bounded however many there are and however long their names."""
+    """Return the warning about unread attachments, limited in number and length of names."""
     if not names:
         return ()
     said = ", ".join(name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..." for name in names[:_NAMED])
@@ -188,13 +187,13 @@ def _body(part: Message, name: str, hidden: bool) -> tuple[list[Block], tuple[st
 
 
 def said_of(path: Path) -> dict[str, str]:
-    """Return the properties that a message's headers give, by the keys of ParsedFile.properties."""
+    """Return the properties from a message's headers, with the keys of ParsedFile.properties."""
     return _properties(_message(path))
 
 
 class _Bounded(policy.EmailPolicy):
-    """The library's policy, with bounded values of headers: it takes their parameters apart in the square of their
-    length. It leaves out parameters that cannot be read; `raw_items` has all."""
+    """The library's policy with limited header values, since the library parses their parameters in quadratic time. It
+    omits unreadable parameters; `raw_items` has all headers."""
 
     def header_fetch_parse(self, name: str, value: str) -> Any:
         value = value[:_LONGEST_PARSED]
@@ -220,7 +219,7 @@ def _message(path: Path) -> EmailMessage:
 
 
 def html_of(path: Path) -> str:
-    """Return the body of a message if it is written in HTML, else ""."""
+    """Return the body of a message if it is HTML, or ""."""
     is_html, content, _ = written_body(_message(path), path.name)
     return content if is_html else ""
 
@@ -244,7 +243,7 @@ def _part_text(part: Message, name: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _charset(part: Message) -> str | None:
-    """Return the encoding that a part, or the first text in it, declares."""
+    """Return the declared encoding of a part, or of the first text in it."""
     for each in part.walk():
         if each.get_content_maintype() == "text":
             try:

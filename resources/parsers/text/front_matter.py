@@ -1,9 +1,9 @@
-"""The reading of a text's head: the YAML front matter of Markdown, and any other form in which it may name groups.
+"""The reading of a text's head: the YAML front matter of Markdown, and other forms that seem to name groups.
 
-Only front matter is obeyed. A line `groups: [hr]` at the head of a file is meant to restrict it in any form: under
-another rule, in a fenced block or a comment, as a field list, as a bare first line. Such a file is withheld until
-its groups are written in front matter. Unreadable front matter that may restrict its document is an error, since a
-restricted document must not become public by a slip. Running text that speaks of groups names none.
+Only front matter takes effect. A line `groups: [hr]` at the head of a file is meant to restrict it in any form: under
+another rule, in a fenced block or a comment, as a field list, or as a bare first line. Such a file is withheld until
+its groups are in front matter. Unreadable front matter that may restrict its document is an error, since a restricted
+document must not become public by mistake. Running text about groups does not count.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ XML = "application/xml"
 WITH_HEADS = frozenset(
     {MARKDOWN, PLAIN, HTML, XML, "text/csv", "text/tab-separated-values", "text/x-rst", "text/x-org"}
 )
-"""Media types whose heads are searched: text that people edit. A message has headers of its own, and RTF is not
-edited by hand."""
+"""Media types whose heads are searched: text that people edit. Messages have their own headers, and RTF is not edited
+by hand."""
 FIRST_LINES = 40
-"""Lines from the top in which a bare key, or a rule that begins intended front matter, is looked for."""
+"""Lines from the top that are searched for a bare key, or for a rule that begins intended front matter."""
 MOST_LINES, LONGEST_LINE = 400, 4000
 _MOST_CHARACTERS = 1 << 18
 _MOST_TEXTS = 20
@@ -53,7 +53,7 @@ _CONTROLS = [chr(code) for code in range(32) if code not in (9, 10, 12, 13)]
 _SETS = re.compile("[:=\\[：＝﹕︓﹦]")
 _SECTION = re.compile(r"\[{1,2}\s*+[\"']?([\w.\- ]{1,60})[\"']?\s*+\]")
 _BRACE = re.compile(r"\s*+[\[{]\s*+[\"'\w{]")
-"""The beginning of JSON, whose keys need not be on lines of their own."""
+"""Pattern of the beginning of JSON, whose keys need not be on separate lines."""
 _CONTINUED = re.compile(r"\s+\S|[-\[\]{}\"',#]|\.\.\.")
 _SENTENCE = re.compile(r"\s*(?:\S+\s+){3,}\S*[.!?;:…](?:\s|$)")
 _JSON_KEY = re.compile(r"[\"']([^\"']{1,60})[\"']\s*:")
@@ -61,7 +61,7 @@ _LEAD = re.compile(
     r"\s*(?:<!--|/\*+|\*/|//+|#\+|#(?!\s*[A-ZА-ЯІЇЄҐ])|;+|%+|\.\.(?=\s)|--(?=\s)|\*(?=\s)|[>:@|]|\{[{%#]<?"
     r"|\[//\]:\s*#\s*\(?)?\s*"
 )
-"""Signs that begin a comment or a field in some format. A Markdown heading is excluded."""
+"""Pattern of signs that begin a comment or a field in some format, without Markdown headings."""
 _SIGNS = " \t-=~+_^;*/>#`\"'|.:<!%{}[]()"
 _LISTED = re.compile(r"\s*[-*•+]\s+\S")
 _MARKUP = re.compile(
@@ -72,7 +72,7 @@ _UNSEEN_TEXT = ("script", "style", "title", "template", "noscript")
 
 
 def groups_at_top(text: str, media_type: str) -> str:
-    """Return the line by which the head of a text seems to restrict it, "" if there is no such line."""
+    """Return the line in the head of a text that seems to restrict it, or ""."""
     text = text[:_MOST_CHARACTERS]
     if media_type in (HTML, XML):
         return _in_markup(text)
@@ -80,10 +80,12 @@ def groups_at_top(text: str, media_type: str) -> str:
 
 
 def groups_in_lines(text: str, anywhere: bool = True) -> str:
-    """Return the first line that names groups as settings do, in a file that was not understood; "" if no line does.
+    """Return the first line that names groups in the form of a setting, in a file that was not understood; return "" if
+    no line does.
 
-    Indented lines are skipped, since they belong to another key. If `anywhere` is false, only the head is searched:
-    the file may be a document whose text speaks of groups."""
+    Indented lines are skipped, since they belong to another key. If `anywhere` is false, only the head is searched,
+    since the file may be a document about groups.
+    """
     if _looks_binary(text):
         named = (match[1] for match in _IN_BYTES.finditer(text) if _is_field(match[1]))
         return next(named, "")
@@ -109,7 +111,7 @@ def _sets_groups(line: str) -> bool:
 
 
 def _is_field(key: str) -> bool:
-    """Return whether a key is written as fields are: a name in code such as `DEFAULT_GROUP` is not one."""
+    """Say whether a key is written like a field; a name in code such as `DEFAULT_GROUP` is not."""
     words = key.split()
     as_field = (len(words) == 1 and key[:1].islower()) or words[-1:] in ([GROUPS], [PRINCIPALS])
     return means_groups(key) and len(words) <= 3 and (as_field or _is_own_word(key))
@@ -125,10 +127,10 @@ def _in_lines(text: str, markdown: bool) -> str:
 
 
 def _under_rule(lines: Sequence[str], anywhere: bool) -> str:
-    """Return the first line naming groups between a rule and the first line of prose, which would follow a thematic
-    break.
+    """Return the first line that names groups after a rule and before any prose.
 
-    A rule that is not at the very head may belong to a heading or table, so only Markdown is searched `anywhere`."""
+    A rule below the head may belong to a heading or table, so only Markdown is searched `anywhere`.
+    """
     fenced, begun = "", False
     for at, line in enumerate(lines[:FIRST_LINES]):
         bare = line.strip()
@@ -157,7 +159,8 @@ def _is_rule(line: str, begun: bool) -> bool:
 
 
 def _plain(line: str) -> str:
-    """Return a line as a reader sees it: full-width and no-break characters made plain, invisible ones left out."""
+    """Return a line in its visible form: full-width and no-break characters as plain ones, without invisible
+    characters."""
     if line.isascii():
         return line
     plain = unicodedata.normalize("NFKC", line)
@@ -177,7 +180,7 @@ def _named_groups(lines: Sequence[str], beside: str) -> Iterator[str]:
 
 
 def _fenced_line(lines: Sequence[str]) -> str:
-    """Return the line that names groups in a fenced block that is the first thing in a text."""
+    """Return the line that names groups in a fenced block at the start of a text."""
     first = next((at for at, line in enumerate(lines) if line.strip()), None)
     fence = _FENCE.match(lines[first].strip()) if first is not None else None
     if first is None or fence is None:
@@ -194,8 +197,8 @@ def _fenced_line(lines: Sequence[str]) -> str:
 
 
 def _bare(lines: Sequence[str]) -> str:
-    """Return the line that names groups among the keys that begin a text, also commented, or below one line that may
-    be a title."""
+    """Return the line that names groups among the keys at the start of a text, also in comments, or below one line that
+    may be a title."""
     titled, begun, first = False, False, 0
     for at, line in enumerate(lines[:FIRST_LINES]):
         own = line.replace("*", "").replace("`", "") if line.lstrip().startswith(("**", "`")) else line
@@ -227,10 +230,11 @@ def _is_short(key: str) -> bool:
 
 
 def _restricts(key: str, value: str, following: Sequence[str]) -> bool:
-    """Return whether a bare line names groups: running text has the same words with sentences after them.
+    """Say whether a bare line names groups; in running text the same words have a sentence after them.
 
-    `groups` and `principals` are names of fields in any case. `Group: North` may be a line of a form, so that other
-    spellings must look like a field: in lower case, or with brackets or a name in lower case behind them."""
+    `groups` and `principals` count in upper or lower case. `Group: North` may be a line of a form, so other spellings
+    must look like a field: they are in lower case, or followed by brackets or a lower-case name.
+    """
     if not means_groups(key):
         return False
     value = value.strip().removesuffix("-->").removesuffix("*/").removesuffix("|").strip()
@@ -245,7 +249,7 @@ def _restricts(key: str, value: str, following: Sequence[str]) -> bool:
 
 
 def _are_names(value: str) -> bool:
-    """Return whether a value may be a list of names, and is neither a sentence nor a number."""
+    """Say whether a value may be a list of names, rather than a sentence or number."""
     names = [name.strip(" \t\"'[]{}()") for name in re.split("[,;]", value)]
     names = [name for name in names if name]
     short = all(len(name.split()) <= 3 and len(name) <= 60 for name in names)
@@ -257,8 +261,7 @@ def _are_names(value: str) -> bool:
 
 
 def _in_markup(text: str) -> str:
-    """Return the line or tag that names groups in comments, among the first texts, or in the property names of a
-    page."""
+    """Return the line or tag that names groups: in comments, in the first texts, or in the property names of a page."""
     texts, inside = list[str](), ""
     for match in _MARKUP.finditer(text):
         if match["comment"] is not None:
@@ -280,8 +283,7 @@ def _in_markup(text: str) -> str:
 
 
 def _in_tags(text: str) -> str:
-    """Return the tag that names groups: the outermost element of XML, its attributes, or the elements directly in
-    it."""
+    """Return the tag that names groups: the root element of XML, its attributes, or its direct child elements."""
     depth = 0
     for match in _MARKUP.finditer(text):
         tag = match["tag"] or ""
@@ -300,7 +302,7 @@ def _in_tags(text: str) -> str:
 
 
 def _is_own_word(name: str) -> bool:
-    """Return whether a property is `groups` or `principals`, perhaps misspelt, and not another program's, such as
+    """Say whether a property is `groups` or `principals`, perhaps misspelt, rather than another program's, such as
     `content_group`."""
     return name.isalpha() and means_groups(name) and abs(len(name) - len(meant_key(name))) <= 1
 
@@ -320,7 +322,7 @@ HEAD_BYTES = 4 * LONGEST + 4
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """The text between the rules, and where the text after it begins; no rule ends the block if `end` is `None`."""
+    """The text between the rules, and the offset of the text after it; `end` is `None` if no rule ends the block."""
 
     yaml: str
     end: int | None
@@ -334,11 +336,12 @@ class _Block:
 
 
 def front_matter(source: str, restricts: bool = True) -> tuple[dict[str, str], int, tuple[str, ...]]:
-    """Return properties, the offset where the text begins, and warnings. `metadata` is a mapping of its own.
+    """Return properties, the offset where the text begins, and warnings. `metadata` is a nested mapping.
 
-    Raises DocumentError (`front_matter`) if the block is not valid YAML, if its groups cannot be understood, or if
-    it may name groups and cannot be read: a list, a block that does not end. A text that may not restrict who finds
-    it (`restricts` is false) keeps the properties that can be read, without groups."""
+    Raises DocumentError (`front_matter`) if the block is not valid YAML, if its groups cannot be understood, or if it
+    may name groups and cannot be read: a list, a block that does not end. A text that may not set its own groups
+    (`restricts` is false) keeps its readable properties, without groups.
+    """
     if not restricts:
         return _without_say(source)
     block = _block(source)
@@ -399,9 +402,10 @@ def _without_say(source: str) -> tuple[dict[str, str], int, tuple[str, ...]]:
 
 
 def groups_at_head(content: bytes, name: str, media_type: str = MARKDOWN) -> tuple[str, ...] | None:
-    """Return the groups that the first HEAD_BYTES of a text name; only front matter of Markdown can.
+    """Return the groups in the first HEAD_BYTES of a text; only front matter of Markdown can set groups.
 
-    Raises DocumentError (`front_matter`) if they are named in another form, or cannot be understood."""
+    Raises DocumentError (`front_matter`) if they are in another form, or invalid.
+    """
     head = content[:HEAD_BYTES]
     if media_type != MARKDOWN:
         require_recognised(decode_plainly(head), media_type)
@@ -422,8 +426,7 @@ def groups_at_head(content: bytes, name: str, media_type: str = MARKDOWN) -> tup
 
 
 def require_recognised(text: str, media_type: str = MARKDOWN) -> None:
-    """Raise DocumentError (`front_matter`) if a text begins with intended front matter that is not valid front
-    matter."""
+    """Raise DocumentError (`front_matter`) if a text begins with intended but invalid front matter."""
     found = groups_at_top(text, media_type)
     if found and media_type == MARKDOWN:
         raise _refusal(
@@ -435,7 +438,7 @@ def require_recognised(text: str, media_type: str = MARKDOWN) -> None:
 
 
 def _refusal(reason: str) -> DocumentError:
-    """Return the error for a reason that ends by saying what to write."""
+    """Return the error for a reason; the reason must end with a remedy."""
     return DocumentError(f"the front matter may restrict the document, but {reason}", "front_matter")
 
 
@@ -460,7 +463,8 @@ def _block(source: str) -> _Block | None:
 
 
 def _keys(block: str) -> Iterator[str]:
-    """Yield the keys before colons; first "" if the block does not begin with a key, as a text after a rule would."""
+    """Yield the keys before colons; the first is "" if the block does not begin with a key, as in prose after a
+    rule."""
     first = True
     for line in block.splitlines():
         if not line.strip() or line.lstrip().startswith("#"):

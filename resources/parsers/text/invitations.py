@@ -1,7 +1,7 @@
-"""Calendar entries (iCalendar, RFC 5545) as blocks: what, when, where and with whom, then the description.
+"""The reader of calendar entries (iCalendar, RFC 5545), which mails contain as invitations: event, time, place and
+attendees, then the description.
 
-Mails bring them as invitations. Lines that are folded are joined first. Time zones, alarms and what only programs need
-are left out.
+Folded lines are joined first. Time zones, alarms and data for programs are left out.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pipelines.records import Block, TextRun
 from resources.parsers.labels import key_value
 
 MOST_ENTRIES = 200
-"""Entries of one calendar that are read; a warning counts the others."""
+"""Most entries of one calendar that are read; a warning counts the others."""
 _MOST_PEOPLE = 100
-"""Attendees of an entry that are named."""
+"""Most attendees of an entry that are named."""
 _ENTRIES = frozenset(("VEVENT", "VTODO", "VJOURNAL"))
 _FIELDS = {
     "SUMMARY": "Event",
@@ -30,7 +30,7 @@ _FIELDS = {
     "ATTENDEE": "Attendees",
     "STATUS": "Status",
 }
-"""Labels of properties, in the order in which they are given."""
+"""Labels of properties, in output order."""
 _PEOPLE = ("ORGANIZER", "ATTENDEE")
 _DESCRIPTIONS = ("DESCRIPTION", "COMMENT")
 _FOLD = re.compile(r"\r?\n[ \t]")
@@ -40,7 +40,7 @@ _ESCAPED = re.compile(r"\\([\\;,nN])")
 _TIME = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)(\d\d)(Z?))?")
 
 _Property = tuple[str, dict[str, str], str]
-"""The name of a property, its parameters, and its value as it is written."""
+"""The name of a property, its parameters, and its raw value."""
 
 
 def entries_in(text: str) -> tuple[list[Block], tuple[str, ...]]:
@@ -96,7 +96,7 @@ def _blocks(entry: Sequence[_Property]) -> Iterator[Block]:
 
 
 def _value_text(name: str, parameters: dict[str, str], value: str) -> str:
-    """Return a value as a person reads it."""
+    """Return a value in readable form."""
     if name in _PEOPLE:
         address = value[7:] if value[:7].lower() == "mailto:" else value
         named = _plain(parameters.get("CN", "")).strip()

@@ -1,6 +1,6 @@
-"""Tables of LaTeX as tables: `tabular` and its kin, with cells over several columns and rows.
+"""The reader of LaTeX tables: `tabular` and similar environments, with cells over several columns and rows.
 
-Header rows are those above the first rule after the first row, or those that read as names of columns.
+Header rows are those above the first rule after the first row, or those that look like column names.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ TABLES = frozenset(
 )
 _WITH_WIDTH = frozenset(("tabular*", "tabularx", "tabulary", "xltabular"))
 MOST_NESTED = 4
-"""Commands for spans within each other that are followed in one cell."""
+"""Most levels of nested span commands in one cell."""
 MOST_SPAN = 1000
-"""Rows or columns that one cell may cover."""
+"""Most rows or columns that one cell may cover."""
 _BEGIN = re.compile(r"\\begin\s?\{(?P<name>[A-Za-z]++\*?+)\}")
 _SIGN = re.compile(r"\\\\|\\tabularnewline(?![A-Za-z])|\\(?:begin|end)\s?\{|\\.|[{}&]", re.DOTALL)
 _AFTER_ROW = re.compile(r"\*?(?:\[[^\[\]]{0,40}+\])?")
@@ -48,7 +48,7 @@ _OPTIONS = re.compile(r"\((?:[^()]{0,20}+)\)|\[[^\[\]]{0,60}+\]")
 _MULTI = re.compile(r"\\multi(?P<kind>column|row)\*?(?:\s?\[[^\[\]]{0,20}+\])?")
 _NUMBER = re.compile(r"\{\s?(-?\d{1,4})\s?\}")
 _STRONG = re.compile(r"(?<![\w*)])\*\*(?=[^\s*])([^*]{1,500}+)\*\*(?![\w*])")
-"""Bold letters of Markdown, which Nougat writes in cells. Stars after a value mark how significant it is."""
+"""Bold marks of Markdown, which Nougat writes in cells. Stars after a value are marks of statistical significance."""
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ class _Row:
 
 
 def group_end(source: str, at: int, end: int) -> int:
-    """Return the offset behind the group that begins with a brace at `at`; `end` if nothing closes it."""
+    """Return the offset after the group that begins with a brace at `at`, or `end` if it is not closed."""
     depth = 0
     for sign in _SIGN.finditer(source, at, end):
         depth += (sign[0] == "{" or sign[0].startswith(("\\begin", "\\end"))) - (sign[0] == "}")
@@ -70,7 +70,7 @@ def group_end(source: str, at: int, end: int) -> int:
 
 
 def _captions(source: str, start: int, until: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of captions that begin before `until`, up to one that nothing closes before `end`."""
+    """Yield the ranges of captions that begin before `until`; stop at one that is not closed before `end`."""
     while found := _CAPTION.search(source, start, until):
         start = group_end(source, found.end() - 1, end)
         if source[start - 1] != "}":
@@ -119,7 +119,7 @@ class _Table:
         self.rows = [*head, *self.rows, *sections.get("endlastfoot", [])]
 
     def _before_row(self, sections: dict[str, list[_Row]]) -> bool:
-        """Pass the commands before a row. Return whether a rule over all columns is among them."""
+        """Skip the commands before a row. Return whether a rule over all columns is among them."""
         ruled = False
         while found := _AT_ROW.match(self.source, self.at, self.end):
             self.at = found.end()
@@ -188,7 +188,7 @@ class _Table:
         return cells
 
     def _spans(self, start: int, end: int) -> tuple[tuple[int, int], int, int]:
-        """Return the range of a cell's own text, and how many columns and rows the cell covers."""
+        """Return the range of a cell's own text, and the numbers of columns and rows that the cell covers."""
         wide = tall = 1
         for _ in range(MOST_NESTED):
             while start < end and self.source[start].isspace():
@@ -226,7 +226,8 @@ class _Table:
         return count if count < len(self.rows) else 0
 
     def _above_rule(self, texts: Sequence[Sequence[str]]) -> int:
-        """Return how many rows are above the first rule after the first row; 0 if it does not part names from data."""
+        """Return the number of rows above the first rule after the first row, or 0 if that rule does not separate names
+        from data."""
         ruled = [at for at, row in enumerate(self.rows) if at and row.ruled]
         if not ruled or ruled[0] > MOST_HEADER_ROWS:
             return 0
@@ -237,7 +238,8 @@ class _Table:
 
 
 def blocks_in(source: str, start: int, end: int, name: str) -> Iterator[Block]:
-    """Yield the captions of `source[start:end]`, and the table in it that begins and ends with a name of TABLES."""
+    """Yield the captions of `source[start:end]`, and the table in it; `name` is the table's environment, one of
+    TABLES."""
     begin = next((found.start() for found in _BEGIN.finditer(source, start, end) if found["name"] == name), None)
     named = source.rfind(f"{{{name}}}", start, end)
     close = source.rfind("\\end", start, named)

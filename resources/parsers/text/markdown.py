@@ -1,8 +1,8 @@
-"""Markdown by markdown-it as blocks in order, each piece of text with its offsets in the source.
+"""The reader of Markdown with markdown-it: blocks in order, each piece of text with its offsets in the source.
 
-CommonMark knows no paragraph without a blank line: a file that has none is one paragraph of the whole text. A
-paragraph that long is taken line by line. HTML in Markdown is read by the reader of HTML. Formulas, tables and marks
-of pages as parsers and vision models write them are read too (markdown_rules.py, latex.py, pages.py).
+In CommonMark only blank lines separate paragraphs, so a file without blank lines is one paragraph; such a long
+paragraph is read line by line. HTML in Markdown is read by the reader of HTML. Formulas, tables and page marks in the
+forms of parsers and vision models are read too (markdown_rules.py, latex.py, pages.py).
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ ORIGIN = "markdown-it"
 LONGEST_PARAGRAPH = 4000
 DEEPEST = 200
 DEEPEST_HTML = 1000
-"""Elements of HTML, open over blocks of Markdown, of which it is known whether they hide what is in them."""
+"""Most open HTML elements around Markdown blocks whose hiding of content is tracked."""
 _IMAGE = re.compile(r"<img\b[^>]*+", re.IGNORECASE)
 _DATA = re.compile(r"""\bsrc\s*+=\s*+["'](data:[^"']*+)""", re.IGNORECASE)
 _ALT = re.compile(r"""\balt\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s>"']++))""", re.IGNORECASE)
 _OPENS_BLOCK = re.compile(r"<(?:table|[uod]l|div|p|h[1-6]|blockquote|pre|section|article)\b", re.IGNORECASE)
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*+)([^<>]*+)>")
 _RAW = re.compile(r"<(/?)(?:title|xmp|plaintext|noembed|noframes)\b", re.IGNORECASE)
-"""Tags whose text no reader of HTML would take for text of the page. In Markdown they are placeholders."""
+"""Tags whose content an HTML reader would not read as text. In Markdown they are placeholders."""
 _OF_HTML = "bdi canvas data dialog hgroup main math meter output picture rp search slot svg template track wbr"
-"""Tags that the list of lxml leaves out."""
+"""HTML tags that are missing in lxml's list."""
 _VOID = frozenset(("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"))
 _LABEL = re.compile(r"\\(?:label\{[^{}]*+\}|(?:notag|nonumber)(?![A-Za-z]))")
 _BOLD = re.compile(r"\s*\*\*([^*]++)\*\*\s*")
@@ -56,7 +56,7 @@ _LATEX_KINDS = {"author": "paragraph", "date": "paragraph", "caption": "caption"
 
 
 def parse(path: Path, restricts: bool = True, hidden: bool = False) -> ParsedFile:
-    """Read a file. If `restricts` is false, the file may not restrict who finds it."""
+    """Read a file. If `restricts` is false, the file may not set its own groups."""
     source, warnings = read_text(path)
     properties, begin, problems = front_matter(source, restricts)
     if not begin:
@@ -78,7 +78,7 @@ def _tokens(text: str) -> tuple[list[Any], int]:
 
 
 class _PlainFormulas(Finder):
-    """A search for the texts of HTML in Markdown, which gives formulas as plain text, and cells without `**`."""
+    """A search for the texts of HTML in Markdown; formulas are plain text, and cells have no `**`."""
 
     until: int | None = None
 
@@ -89,7 +89,7 @@ class _PlainFormulas(Finder):
 
 
 class _Located(Finder):
-    """The texts of a line with HTML in it, found in order before the HTML is read. A `run` gives their places; it is
+    """The texts of a line that contains HTML, found in order before the HTML is read. A `run` has their places; it is
     not joined if it begins a line."""
 
     def __init__(self, runs: list[TextRun]) -> None:
@@ -132,15 +132,15 @@ class _MarkdownReader:
         self.term: list[TextRun] = []
         self.hidden, self.styles = hidden, Styles()
         self.open_html: list[tuple[str, str]] = []
-        """Elements that HTML before left open: the name of each, and how it hides what is in it, if it does."""
+        """Elements left open by earlier HTML: the name of each, and how it hides its content, if it does."""
         self.open_names, self.hiding = Counter[str](), Counter[str]()
         self.drawings = 0
         self.told = True
-        """False if the elements that hide are not counted yet."""
+        """False while the hiding elements are not counted yet."""
         self.holds_hidden = False
-        """True if the text of the next block has hidden words in it, which are read."""
+        """True if the next block contains hidden words that are read."""
         self.size: float | None = None
-        """Size of the letters of a paragraph that stands out as a whole, while it is yielded."""
+        """Size of letters of a paragraph that is entirely larger, while the paragraph is yielded."""
 
     def read(self) -> list[Block]:
         found: list[Block] = []
@@ -199,8 +199,7 @@ class _MarkdownReader:
         yield from blocks_of(root, _Located(places), HiddenElements(root, self.hidden, self.styles))[0]
 
     def _runs_of_html(self, children: list[Any], end: int) -> list[TextRun]:
-        """Return the pieces of text of a line with HTML in it, or with struck-out words, as the reader of HTML has
-        them."""
+        """Return the pieces of text of a line with HTML or struck-out words, from the reader of HTML."""
         root, places = self._html_of(children, end)
         if root is None:
             return places
@@ -209,7 +208,7 @@ class _MarkdownReader:
         return runs_in(root, _Located(places), shown)
 
     def _html_of(self, children: list[Any], end: int) -> tuple[Any, list[TextRun]]:
-        """Return the tokens of a line as a tree of HTML, None if it cannot be read, and the places of their texts."""
+        """Return the tokens of a line as an HTML tree, or None if it cannot be read, and the places of their texts."""
         markup, places = list[str](), list[TextRun]()
         joined = True
         tags = [_TAG.fullmatch(child.content) for child in children if child.type == "html_inline"]
@@ -235,7 +234,7 @@ class _MarkdownReader:
         return _tree(f"<div>{''.join(markup)}</div>"), places
 
     def _places_of_tag(self, tag: str, end: int) -> list[TextRun]:
-        """Return the place of the description of a picture. The finder is behind the tag then."""
+        """Return the place of a picture's description, and move the finder past the tag."""
         alt = _ALT.search(tag) if tag[:4].lower() == "<img" else None
         text = next(filter(None, alt.groups()), "") if alt else ""
         places = [self.finder.run(text, end)] if text else []
@@ -398,7 +397,7 @@ class _MarkdownReader:
             yield Block("paragraph", tuple(self.finder.run(line, end) for line in words), metadata=METADATA)
 
     def _in_list(self, runs: list[TextRun]) -> Iterator[Block]:
-        """Yield an item's first paragraph as the item, and later ones as items without a marker."""
+        """Yield an item's first paragraph as the item, and later paragraphs as items without a marker."""
         current = self.lists[-1]
         marker = current.get("marker") if current.get("fresh") else None
         if self.pending is not None:
@@ -443,7 +442,7 @@ class _MarkdownReader:
         self._follow(token.content, self.hidden.counts.total() > counted)
 
     def _follow(self, content: str, counted: bool) -> None:
-        """Note the elements that a piece of HTML leaves open or closes, since one may hide the Markdown in it."""
+        """Record the elements that a piece of HTML opens or closes, since one may hide the following Markdown."""
         before = self.hiding.total()
         for tag in _TAG.finditer(content):
             closes, name, attributes = tag[1], tag[2].lower(), tag[3]
@@ -463,7 +462,7 @@ class _MarkdownReader:
         self.told = counted or self.hiding.total() <= before
 
     def _how_hidden(self, name: str, attributes: str) -> str:
-        """Return what is counted for an element that is not shown, else ""."""
+        """Return the kind under which a hidden element is counted, or ""."""
         if name in STRUCK:
             return DELETED
         if name in ("template", "noscript"):
@@ -476,7 +475,7 @@ class _MarkdownReader:
         )
 
     def _left_out(self) -> bool:
-        """Say whether the block is left out that the open elements hide, and count it once for all in them."""
+        """Say whether the open elements hide the block, and count their hidden content once."""
         if not self.told:
             self.told = True
             self.hidden.take(DELETED if self.hiding[DELETED] else "elements")
@@ -561,21 +560,21 @@ class _MarkdownReader:
 
 _UNESCAPED_BAR = re.compile(r"(?<!\\)\|")
 _TAGS = {"hardbreak": "<br>", "s_open": "<del>", "s_close": "</del>"}
-"""Tokens of a line as HTML."""
+"""HTML equivalents of the tokens of a line."""
 _MARKUP = {
     "formula": '<math><semantics><annotation encoding="tex">{}</annotation></semantics></math>',
     "code_inline": "<code>{}</code>",
     "image": '<img alt="{}">',
 }
-"""Tokens with a text as HTML; any other is its text."""
+"""HTML equivalents of tokens with a text; other tokens give their text."""
 
 
 _FURNITURE = re.compile(r"<(page_number|watermark)>([^<>]++)</(?:page_number|watermark)>", re.IGNORECASE)
-"""Pattern of a paragraph that a vision model sets apart as the furniture of a page."""
+"""Pattern of a paragraph that a vision model marks as page furniture."""
 
 
 def _tree(content: str) -> Any:
-    """Return the tree of a piece of HTML; None if it is empty, or nested too deeply to be read as HTML."""
+    """Return the tree of a piece of HTML, or None if it is empty or nested too deeply."""
     try:
         return tree_of(content, "HTML in Markdown")
     except DocumentError:
@@ -610,7 +609,7 @@ def _by_line(runs: list[TextRun]) -> Iterator[list[TextRun]]:
 
 
 def _with_check_marks(text: str) -> str:
-    """Return text with check marks for the words that Azure Document Intelligence writes for them."""
+    """Return text with check marks in place of Azure Document Intelligence's words for them."""
     return text.replace(":selected:", "☒").replace(":unselected:", "☐")
 
 
@@ -621,13 +620,13 @@ class _Line:
 
 
 def _sign(child: Any) -> str:
-    """Return the plain sign that a token shows instead of its own text, "" for other tokens."""
+    """Return the plain sign that replaces a token's own text, or "" for other tokens."""
     return raise_text(child.meta["number"]) if child.type == "note_mark" else ""
 
 
 def _is_placeholder(tag: str, closed: Collection[str]) -> bool:
-    """Say whether a tag is text in angle brackets, such as `<your-name>`: no element that a line may have has its name,
-    it has no attributes, and nothing in its line closes it."""
+    """Say whether a tag is text in angle brackets, such as `<your-name>`: its name is not an inline element's, it has
+    no attributes, and its line does not close it."""
     from lxml.html import defs
 
     found = _TAG.fullmatch(tag)
@@ -638,8 +637,8 @@ def _is_placeholder(tag: str, closed: Collection[str]) -> bool:
 
 
 def _without_attributes(runs: list[TextRun]) -> list[TextRun]:
-    """Return the runs of a heading without the attributes at its end, `{#id .class}` or `{: #id}`, that pandoc and
-    others write."""
+    """Return the runs of a heading without trailing attributes, `{#id .class}` or `{: #id}`, which pandoc and others
+    write."""
     last = runs[-1].text.rstrip() if runs else ""
     begin = last.rfind("{")
     if begin < 0 or not last.endswith("}") or not last[begin + 1 : -1].lstrip(": ").startswith(("#", ".", "-}")):

@@ -1,8 +1,8 @@
-"""Rules for markdown-it: formulas, blocks of LaTeX, notes, and tables of HTML with blank lines in them, as parsers and
-vision models write them; tables and lists of definitions of pandoc; links, comments, marked words and callouts of
-Obsidian.
+"""Rules for markdown-it.
 
-Each is a token of its own for the reader in markdown.py.
+They read formulas, LaTeX blocks, notes, and HTML tables with blank lines, in the forms of parsers and vision models;
+tables and definition lists of pandoc; links, comments, marked words and callouts of Obsidian. Each becomes a separate
+token for the reader in markdown.py.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _WITHOUT_TEXT = re.compile(
 )
 _ARGUMENT = re.compile(r"\[[^\[\]]*+\]|\{(?:[^{}]|\{[^{}]*+\})*+\}|\s")
 _COMMANDS = re.compile(r"(?:\\[A-Za-z]++\*?+(?:\s*+(?:\[[^\[\]]*+\]|\{(?:[^{}]|\{[^{}]*+\})*+\}))*+|\s)*+")
-"""Pattern of text that is only commands with their arguments."""
+"""Pattern of text that consists only of commands with their arguments."""
 _ITEM = re.compile(r"\\item(?![A-Za-z])\s?(?:\[([^\[\]]{0,40}+)\])?")
 _LISTS = {"itemize": "•", "enumerate": "1", "description": ""}
 _NOTE = re.compile(r"\[\^([^\[\]\s]{1,60}+)\]:\s*+(?=\S)")
@@ -48,9 +48,9 @@ _CALLOUT = re.compile(r"\[!([A-Za-z][A-Za-z-]{1,20})\][+-]?[ \t]*+(\n|\Z)?")
 _DIV = re.compile(r":{3,20}+\s?(?:\{[^{}]{0,200}+\}|[\w.-]{0,40}+)\s{0,4}:{0,20}\s{0,4}")
 _OPENS_TABLE, _CLOSES_TABLE = re.compile(r"<table\b", re.IGNORECASE), re.compile(r"</table\s?>", re.IGNORECASE)
 _MARKDOWN = re.compile(r"\s*(?:[|#>`~]|[-*+]\s|\d{1,9}[.)]\s)")
-"""The beginning of a block of Markdown, which a table of HTML for layout has in its cells."""
+"""Pattern of the beginning of a Markdown block, which the cells of an HTML layout table contain."""
 _VAIN = 8
-"""Lines that may be searched in vain for each line of the text, so that the cost is linear."""
+"""Most lines that may be searched in vain for each line of the text, so that the work is linear."""
 
 
 def add_rules(parser: Any) -> None:
@@ -83,7 +83,7 @@ def _push(state: Any, kind: str, start: int, end: int, content: str, **meta: Any
 
 
 def _may_search(state: Any, start: int, end: int) -> bool:
-    """Say whether lines may still be searched for an end, since few were searched in vain."""
+    """Say whether lines may still be searched for an end, since few were searched in vain so far."""
     return int(state.env.get("vain", 0)) <= _VAIN * (state.lineMax + 1) + 100 and start < end
 
 
@@ -119,7 +119,7 @@ def _latex(state: Any, start: int, end: int, silent: bool) -> bool:
 
 
 def _name_of_table(line: str) -> str | None:
-    """Return the name of a table that begins on a line behind commands only, such as `\\begin{table}`."""
+    """Return the name of a table that begins on a line after commands only, such as `\begin{table}`."""
     for found in _BEGIN.finditer(line):
         if found[1] in TABLES:
             return found[1] if _COMMANDS.fullmatch(line, 0, found.start()) else None
@@ -133,7 +133,7 @@ def _is_alone(line: str, at: int) -> bool:
 
 
 def _displayed_formula(state: Any, start: int, end: int, silent: bool, line: str, opens: str, closes: str) -> bool:
-    """Take a displayed formula: its end is on the same line or a later one, and little text follows it."""
+    """Parse a displayed formula: it ends on the same line or a later one, and little text follows it."""
     content: list[str] = []
     rest, at = line[len(opens) :], start
     while True:
@@ -155,11 +155,11 @@ def _displayed_formula(state: Any, start: int, end: int, silent: bool, line: str
 
 
 LONGEST_LABEL = 12
-"""Characters after a displayed formula that are its number, such as `(3)`."""
+"""Most characters after a displayed formula that may be its number, such as `(3)`."""
 
 
 def _environment(state: Any, start: int, end: int, silent: bool, name: str) -> bool:
-    """Take the lines from `\\begin{name}` to its `\\end{name}`. Text behind the end is a paragraph."""
+    """Parse the lines from `\begin{name}` to its `\end{name}`. Text after the end is a paragraph."""
     depth, at = 0, start
     while at < end and (at == start or _may_search(state, at, end)):
         for found in _SIGN.finditer(state.src, state.bMarks[at], state.eMarks[at]):
@@ -207,7 +207,7 @@ def _item(state: Any, start: int, end: int, line: str, item: Any) -> bool:
 
 
 def _command(state: Any, start: int, end: int, silent: bool, name: str) -> bool:
-    """Take a command with a text in braces, which may go on for some lines."""
+    """Parse a command with a text in braces, which may continue for some lines."""
     depth, at = 0, start
     while at < min(end, start + MOST_LINES) and not state.isEmpty(at):
         line = _line(state, at)
@@ -220,11 +220,11 @@ def _command(state: Any, start: int, end: int, silent: bool, name: str) -> bool:
 
 
 MOST_LINES = 20
-"""Lines that the text of one command, such as a caption, may take."""
+"""Most lines of the text of one command, such as a caption."""
 
 
 def _note(state: Any, start: int, end: int, silent: bool) -> bool:
-    """Take a note, `[^1]: text`, and its further paragraphs, which are indented."""
+    """Parse a note, `[^1]: text`, and its further paragraphs, which are indented."""
     if state.is_code_block(start) or not (note := _NOTE.match(_line(state, start))):
         return False
     if silent:
@@ -242,7 +242,7 @@ def _note(state: Any, start: int, end: int, silent: bool) -> bool:
 
 
 def _take_indented(state: Any, at: int, end: int, **meta: Any) -> None:
-    """Take the indented paragraphs that belong to what is above them."""
+    """Parse the indented paragraphs that belong to the block above them."""
     while True:
         begin = at
         while begin < end and state.isEmpty(begin):
@@ -256,7 +256,7 @@ def _take_indented(state: Any, at: int, end: int, **meta: Any) -> None:
 
 
 def _definition(state: Any, start: int, end: int, silent: bool) -> bool:
-    """Take a term and its definitions, each of which begins with a colon on a line of its own."""
+    """Parse a term and its definitions; each begins with a colon on a separate line."""
     if silent or state.is_code_block(start) or not _TERM.match(_line(state, start)):
         return False
     at = start + 1 + (start + 1 < end and state.isEmpty(start + 1))
@@ -284,7 +284,7 @@ def _begins_definition(state: Any, at: int, end: int) -> bool:
 
 
 def _text_table(state: Any, start: int, end: int, silent: bool) -> bool:
-    """Take a table that pandoc would read, outside of lists and quotes."""
+    """Parse a table in pandoc's forms, outside of lists and quotes."""
     if silent or state.level:
         return False
     close = end_of_table(lambda at: str(state.src[state.bMarks[at] : state.eMarks[at]]), start, end)
@@ -292,7 +292,7 @@ def _text_table(state: Any, start: int, end: int, silent: bool) -> bool:
 
 
 def _comment_block(state: Any, start: int, end: int, silent: bool) -> bool:
-    """Take a comment of Obsidian over several lines, from one that begins with `%%` to one that ends with it."""
+    """Parse an Obsidian comment over several lines, from a line that begins with `%%` to one that ends with it."""
     first = _line(state, start).rstrip()
     if state.is_code_block(start) or not first.startswith("%%") or "%" in first[2:]:
         return False
@@ -312,7 +312,7 @@ def _comment_block(state: Any, start: int, end: int, silent: bool) -> bool:
 
 
 def _fenced_div(state: Any, start: int, end: int, silent: bool) -> bool:
-    """Pass over a line that only opens or closes a part, such as `::: {.note}` (pandoc, MyST, Docusaurus)."""
+    """Skip a line that only opens or closes a part, such as `::: {.note}` (pandoc, MyST, Docusaurus)."""
     if state.is_code_block(start) or not _DIV.fullmatch(_line(state, start)):
         return False
     if not silent:
@@ -321,7 +321,7 @@ def _fenced_div(state: Any, start: int, end: int, silent: bool) -> bool:
 
 
 def _html_table(state: Any, start: int, end: int, silent: bool) -> bool:
-    """Take a table of HTML whole though blank lines are in it, unless blocks of Markdown are between them."""
+    """Parse an HTML table as a whole although it contains blank lines, unless Markdown blocks are inside."""
     if silent or state.is_code_block(start) or not _line(state, start).startswith("<"):
         return False
     open_tables, blank, across, at = 0, False, False, start
@@ -376,9 +376,9 @@ def _double_dollars(state: Any, silent: bool, source: str, at: int) -> bool:
 
 
 _DRESSED = re.compile(r"\\(?:text(?:bf|it|rm|sf|tt|sc|normal)?|emph|underline|math(?:bf|rm|it))\{[^{}\n]{1,200}+\}")
-"""Pattern of a command outside of formulas that only dresses its words."""
+"""Pattern of a command outside of formulas that only formats its words."""
 _NO_CLOSE = -1
-"""Key of a paragraph's cache, beside its positions: no `$$` follows."""
+"""Key in a paragraph's cache, besides positions, for the fact that no `$$` follows."""
 
 
 def _push_inline(state: Any, silent: bool, content: str, end: int, display: bool) -> bool:
@@ -393,7 +393,7 @@ def _push_inline(state: Any, silent: bool, content: str, end: int, display: bool
 
 
 def _note_mark(state: Any, silent: bool) -> bool:
-    """Take the mark of a note that the text has."""
+    """Parse the reference of a note that the text contains."""
     found = _NOTE_MARK.match(state.src, state.pos) if state.src.startswith("[^", state.pos) else None
     number = state.env.get("notes", {}).get(found[1]) if found else None
     if found is None or number is None:
@@ -406,7 +406,7 @@ def _note_mark(state: Any, silent: bool) -> bool:
 
 
 def _wiki_link(state: Any, silent: bool) -> bool:
-    """Take `[[page]]` and `[[page|words]]`, which show the page's name or the words."""
+    """Parse `[[page]]` and `[[page|words]]`, which show the page's name or the words."""
     found = _WIKI_LINK.match(state.src, state.pos) if state.src[state.pos] in "[!" else None
     if found is None or found[1].endswith(" "):
         return False
@@ -429,7 +429,7 @@ def _comment(state: Any, silent: bool) -> bool:
 
 
 def _take_mark_signs(state: Any, silent: bool) -> bool:
-    """Take the signs around `==marked words==` away."""
+    """Remove the signs around `==marked words==`."""
     found = _MARKED.match(state.src, state.pos) if state.src.startswith("==", state.pos) else None
     before = state.src[state.pos - 1 : state.pos]
     if found is None or before == "=" or before.isalnum():
@@ -444,7 +444,7 @@ def _take_mark_signs(state: Any, silent: bool) -> bool:
 
 
 def _callout(state: Any, silent: bool) -> bool:
-    """Take the mark of a callout, `[!note]`; one without a title of its own has the kind as its title."""
+    """Parse the mark of a callout, `[!note]`; the kind becomes the title if it has none."""
     found = _CALLOUT.match(state.src) if not state.pos else None
     if found is None or found.end() > state.posMax:
         return False

@@ -1,9 +1,8 @@
-"""Page marks in Markdown and plain text: what parsers and vision models write where a page begins or ends.
+"""Page marks in Markdown and plain text, which parsers and vision models write where a page begins or ends.
 
-Each mark is a line's first sign: a form feed, `<!-- PageBreak -->`, `<!-- Page 2 -->`, marker's `{1}` before a rule of
-dashes, `--- end of page 2 ---`. Nougat writes `[MISSING_PAGE_FAIL:2]` for a page that it could not read.
-Headers, footers and page numbers in comments are furniture. A rule of an author is no mark, nor is anything in a fenced
-block.
+Each mark begins a line: a form feed, `<!-- PageBreak -->`, `<!-- Page 2 -->`, marker's `{1}` before a rule of dashes,
+`--- end of page 2 ---`. Nougat writes `[MISSING_PAGE_FAIL:2]` for a page that it could not read. Headers, footers and
+page numbers in comments are furniture. An author's rule is not a page mark, and fenced blocks contain no marks.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ _NUMBERED = re.compile(
 )
 _MISSING = re.compile(r"\[MISSING_PAGE_(?:FAIL|EMPTY|POST)(?::(\d{1,6}))?\]")
 _PLACEHOLDERS = frozenset(("image", "formula-not-decoded", "missing-text"))
-"""Comments that stand for something that a parser did not read."""
+"""Comments in place of content that a parser did not read."""
 _COMMANDS = frozenset(("\\newpage", "\\pagebreak", "\\clearpage"))
 
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """One mark: its range, and what it says: `break`, `begin` or `end` of a numbered page, furniture, `missing` for a
-    page without its text, or nothing."""
+    """One mark: its range, and its meaning: `break`, `begin` or `end` of a numbered page, furniture, `missing` for a
+    page without its text, or none."""
 
     start: int
     end: int
@@ -52,7 +51,7 @@ class _Mark:
 
 
 class MarkedPages:
-    """The pages of a text by its marks, from `begin` on. `text` is the source with blanks for the marks."""
+    """The pages of a text according to its marks, from `begin` on. `text` is the source with the marks blanked out."""
 
     def __init__(self, source: str, begin: int = 0) -> None:
         self.source = source
@@ -65,7 +64,7 @@ class MarkedPages:
         self._count(begin)
 
     def warnings(self) -> tuple[str, ...]:
-        """Return a warning about the pages whose text is missing in the file; none if there are none."""
+        """Return a warning about pages whose text is missing in the file, if any."""
         missing = [mark for mark in self.marks if mark.says == "missing"]
         numbers = [str(number) for number in dict.fromkeys(mark.number for mark in missing) if number]
         if not missing:
@@ -75,7 +74,7 @@ class MarkedPages:
 
     @property
     def count(self) -> int | None:
-        """The highest number of a page that holds text; None for a text without marks."""
+        """The highest number of a page with text, or None for a text without marks."""
         ends = [*self.starts[1:], len(self.source)] if self.starts else []
         filled = [
             number
@@ -90,8 +89,8 @@ class MarkedPages:
         return f"{self.word} {self.numbers[max(0, bisect_right(self.starts, offset) - 1)]}"
 
     def place(self, blocks: Iterable[Block]) -> list[Block]:
-        """Return the blocks with their pages, among them the furniture of the marks. A paragraph that a page's end
-        divides is one."""
+        """Return the blocks with their pages, and with the furniture of the marks. A paragraph divided by a page's end
+        is joined."""
         if not self.marks:
             return list(blocks)
         furniture = [mark for mark in reversed(self.marks) if mark.says.startswith("page_")]
@@ -227,13 +226,13 @@ def _offsets(block: Block) -> Iterator[int]:
 
 
 def _join_paragraphs(blocks: Sequence[Block]) -> list[Block]:
-    """Return the blocks with each paragraph that ends in mid-sentence joined to its rest on the next page. Furniture
-    between the two comes after both."""
+    """Return the blocks, with each unfinished paragraph joined to its rest on the next page. Furniture between the two
+    comes after them."""
     found: list[Block] = []
     last = -1
     """Index of the last block in the body."""
     rests: dict[int, list[TextRun]] = {}
-    """The runs of blocks that go on, with those of their rests: a tuple for each rest would cost their square."""
+    """The runs of continued blocks with those of their rests: joining at each rest would take quadratic time."""
     for block in blocks:
         if block.kind in ("page_header", "page_footer"):
             found.append(block)

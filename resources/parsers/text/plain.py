@@ -1,6 +1,6 @@
-"""Plain text as paragraphs, headings, lists and aligned tables, told apart by how the lines are set.
+"""The reader of plain text: paragraphs, headings, lists and aligned tables, distinguished by the layout of lines.
 
-Every run is one line, with its exact offsets. Pages are begun by form feeds and by the marks of pages.py.
+Every run is one line, with its exact offsets. Pages begin at form feeds and at the marks of pages.py.
 """
 
 from __future__ import annotations
@@ -151,8 +151,7 @@ def _is_title(words: str) -> bool:
 
 
 def _heading_level(line: _Line) -> int | None:
-    """Return the level of a line that stands alone and reads as a heading (capitals, a number, `Article 5`), else
-    None."""
+    """Return the level of a single line that looks like a heading (capitals, a number, `Article 5`), or None."""
     words = line.words
     if not _is_title(words) or words.endswith((":", "?")):
         return None

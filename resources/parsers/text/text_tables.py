@@ -1,8 +1,8 @@
-"""Tables that are drawn in plain text: by bars, by rules of dashes, or by columns that stand under each other; and
-those that pandoc knows in Markdown.
+"""Tables drawn in plain text: with bars, with rules of dashes, or with aligned columns; and pandoc's table forms in
+Markdown.
 
-A rule below the first rows marks them as the header and is no row. Columns are counted in the widths of a terminal,
-where a Chinese character fills two. Every run keeps its place in the source.
+A rule below the first rows marks them as the header. Columns are counted in the widths of a terminal, where a Chinese
+character fills two. Every run keeps its place in the source.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from resources.parsers.source_text import run_at
 
 
 class SourceLine(Protocol):
-    """A line of the source, with its start there."""
+    """A line of the source, with its start offset."""
 
     @property
     def start(self) -> int: ...
@@ -39,14 +39,14 @@ _STROKES = "-=_─━═"
 _COLUMN = re.compile(r"[-=─━═]{2,}")
 _MOST_HEADER_LINES = 3
 _LEAST_IN_VAIN, _MOST_IN_VAIN = 100, 8
-"""Lines that may be searched for the table of a rule that has none: of any text, and more for each of its lines."""
+"""Most lines that may be searched in vain for the table of a rule: a base, and more for each line of the text."""
 _LEAST_ALIGNED = 3
-"""Lines that make a table by their columns alone."""
+"""Fewest lines of a table that only its aligned columns show."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundTable:
-    """A table with the range of lines that it takes."""
+    """A table, with the range of its lines."""
 
     begin: int
     end: int
@@ -56,11 +56,11 @@ class FoundTable:
 _Piece = tuple[int, int]
 """Start and end in the source."""
 _Cells = list[list[_Piece]]
-"""The pieces of the cells of a row, one for each line."""
+"""The pieces of the cells of a row, one piece for each line."""
 
 
 def tables_in(source: str, lines: Sequence[SourceLine]) -> Iterator[FoundTable]:
-    """Yield the tables among lines without an empty one between them, in order."""
+    """Yield the tables among consecutive non-empty lines, in order."""
     at = taken = 0
     misfit = -1
     left = _LEAST_IN_VAIN + _MOST_IN_VAIN * len(lines)
@@ -85,7 +85,7 @@ def tables_in(source: str, lines: Sequence[SourceLine]) -> Iterator[FoundTable]:
 
 
 def is_rule(text: str) -> bool:
-    """Say whether a line is nothing but a rule, with or without columns."""
+    """Say whether a line consists only of a rule, with or without columns."""
     return bool(_RULE.fullmatch(text)) and sum(map(text.count, _STROKES)) >= 2
 
 
@@ -93,7 +93,7 @@ def is_rule(text: str) -> bool:
 
 
 def _end_of_bars(lines: Sequence[SourceLine], begin: int) -> int:
-    """Return the end of the lines from `begin` that are divided by bars, or are rules between such lines."""
+    """Return the end of the lines from `begin` that contain bars, or are rules between such lines."""
     at = begin
     while at < len(lines) and (
         _BAR.search(lines[at].text)
@@ -104,7 +104,7 @@ def _end_of_bars(lines: Sequence[SourceLine], begin: int) -> int:
 
 
 def _is_beside_bars(lines: Sequence[SourceLine], at: int) -> bool:
-    """Say whether the line before or after is closed by bars on both sides, as those of SAP's lists are."""
+    """Say whether the line before or after has bars on both sides, as in SAP's lists."""
     around = (lines[near].text.strip() for near in (at - 1, at + 1) if 0 <= near < len(lines))
     return any(len(text) > 1 and text[0] in _BARS and text[-1] in _BARS for text in around)
 
@@ -114,7 +114,7 @@ def _has_corner(text: str) -> bool:
 
 
 def _barred_table(source: str, lines: Sequence[SourceLine], begin: int, end: int) -> FoundTable | None:
-    """Return lines with bars as a table if rules part them, or if all of them begin and end with a bar."""
+    """Return lines with bars as a table if rules separate them, or if all of them begin and end with a bar."""
     parts: list[list[_Cells]] = [[]]
     closed = True
     for line in lines[begin:end]:
@@ -137,7 +137,7 @@ def _barred_table(source: str, lines: Sequence[SourceLine], begin: int, end: int
 
 
 def _between_bars(line: SourceLine) -> _Cells:
-    """Return the cells of a line; outer bars are no cells."""
+    """Return the cells of a line; outer bars do not count."""
     text = line.text.rstrip()
     begin = len(text) - len(text.lstrip())
     if text[begin] in _BARS:
@@ -152,7 +152,7 @@ def _between_bars(line: SourceLine) -> _Cells:
 
 
 def _piece(line: SourceLine, begin: int, end: int) -> list[_Piece]:
-    """Return the words of a line between two columns, as no or one piece."""
+    """Return the words of a line between two columns, as a list of at most one piece."""
     text = line.text[begin:end]
     words = text.strip()
     if not words:
@@ -162,9 +162,9 @@ def _piece(line: SourceLine, begin: int, end: int) -> list[_Piece]:
 
 
 def _rows(source: str, lines: Sequence[_Cells], divided: bool) -> list[_Cells]:
-    """Return lines between two rules as rows. A line goes on with the row above it if its first cell is empty and none
-    is a figure. In a table whose rows are `divided` by rules, a line begins a row only if it is full and has a figure.
-    """
+    """Return lines between two rules as rows. A line continues the row above it if its first cell is empty and no
+    cell is a number. In a table whose rows are `divided` by rules, a line begins a row only if it is full and has a
+    number."""
     rows: list[_Cells] = []
     for cells in lines:
         figures = any(_is_figure(source, cell) for cell in cells)
@@ -193,9 +193,9 @@ def _extend(row: _Cells, cells: _Cells) -> None:
 
 
 def _ruled_table(source: str, lines: Sequence[SourceLine], after: tuple[int, int]) -> tuple[FoundTable | None, int]:
-    """Return the table whose columns a rule gives: `-----  ----`, and the first line that is no part of one. `after`
-    is the first line that the header may begin at, and the rule. Rules above the header and below the last row belong
-    to the table."""
+    """Return the table whose columns a rule defines (`----- ----`), and the first line after it. `after` has the
+    first line at which the header may begin, and the rule. Rules above the header and below the last row belong to
+    the table."""
     first, at = after
     columns = [(found.start(), found.end()) for found in _COLUMN.finditer(lines[at].text)]
     if len(columns) < 2 or any(map(lines[at].text.count, f"{_BARS}+")):
@@ -229,7 +229,7 @@ def _is_figure(source: str, cell: list[_Piece]) -> bool:
 
 
 def _in_columns(line: SourceLine, columns: Sequence[tuple[int, int]]) -> _Cells | None:
-    """Return the cells of a line in columns; None if the line is a rule or its words fill the place between two."""
+    """Return the cells of a line in columns, or None if the line is a rule or its words are between two columns."""
     text = line.text
     if is_rule(text) or "\t" in text or not text.strip():
         return None
@@ -252,8 +252,8 @@ def _in_columns(line: SourceLine, columns: Sequence[tuple[int, int]]) -> _Cells 
 
 
 def _under_one_rule(source: str, lines: Sequence[SourceLine], at: int) -> tuple[FoundTable | None, int]:
-    """Return the table whose header stands above a rule without columns, if all lines below have as many cells; else
-    None and the first line that has not."""
+    """Return the table whose header is above a rule without columns, if all lines below have the same number of cells;
+    otherwise return None and the first different line."""
     if not at or not (gaps := len(_gaps(lines[at - 1]))) or is_rule(lines[at - 1].text):
         return None, -1
     rows = []
@@ -298,13 +298,15 @@ _GRID = re.compile(r"\+(?:[-=:]++\+)++")
 _COLUMN_RULE = re.compile(r" *+-{2,}+(?: ++-{2,}+)++ *+")
 _WHOLE_RULE = re.compile(r"-{10,}+ *+")
 _MOST_HEADS = 10
-"""Lines of the header of a table whose rows take several lines."""
+"""Most lines of the header of a table whose rows have several lines."""
 
 
 def end_of_table(line: Callable[[int], str], start: int, end: int) -> int:
-    """Return the line after the table that pandoc reads at a line of Markdown, or the line itself without a table.
+    """Return the line after a pandoc table that begins at a line of Markdown, or the line itself if no table begins
+    there.
 
-    Each search ends at the next rule, so all of them together cost no more than the lines."""
+    Each search ends at the next rule, so all searches together are linear.
+    """
     first = line(start)
     if _GRID.fullmatch(first.rstrip()):
         return _end_of_grid(line, start, end)
@@ -362,7 +364,7 @@ def table_of(source: str, lines: Sequence[SourceLine]) -> Block:
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """A line whose place does not matter."""
+    """A line whose place is not needed."""
 
     text: str
     start: int = 0
@@ -373,7 +375,7 @@ def _columns_of(rule: str) -> list[_Piece]:
 
 
 def _end_of_grid(line: Callable[[int], str], start: int, end: int) -> int:
-    """Return the line after the last rule of a grid; the first line if it has no second one."""
+    """Return the line after the last rule of a grid, or the first line if there is no second rule."""
     at, last = start + 1, start
     while at < end and (text := line(at).rstrip())[:1] in ("+", "|") and text[-1:] in ("+", "|"):
         last = at if _GRID.fullmatch(text) else last
@@ -382,7 +384,7 @@ def _end_of_grid(line: Callable[[int], str], start: int, end: int) -> int:
 
 
 def _grid(source: str, lines: Sequence[SourceLine]) -> Block:
-    """Return a table whose rows are parted by rules and whose cells may cover several columns."""
+    """Return a table whose rows are separated by rules and whose cells may cover several columns."""
     rules = [line.text for line in lines if _GRID.fullmatch(line.text.rstrip())]
     bounds = sorted({at for rule in rules for at, char in enumerate(rule) if char == "+"})
     rows: list[dict[int, tuple[int, list[_Piece]]]] = [{}]
@@ -408,7 +410,7 @@ def _grid(source: str, lines: Sequence[SourceLine]) -> Block:
 
 
 def _block(source: str, rows: Sequence[_Cells], headers: int | None) -> Block:
-    """Return a table. Its rows decide about a header that no rule marks."""
+    """Return a table. If no rule marks a header, the rows decide whether there is one."""
     if headers is None:
         values = [[" ".join(source[start:end] for start, end in cell) for cell in row] for row in rows[:50]]
         headers = header_rows(values)

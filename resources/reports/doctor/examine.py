@@ -1,7 +1,7 @@
-"""The report of `pincite doctor`: this machine, then the settings and each source and service that they name.
+"""The report of `pincite doctor`: this machine, then the settings and each of their sources and services.
 
-No index is needed and none is made. Endpoints are asked for their list of models, which costs nothing; each model is
-sent one word only if you ask for that.
+No index is needed or made. Endpoints are asked for their list of models, which costs nothing; each model gets one word
+only on request.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ from resources.settings_file import Project
 
 OLDEST = 140_000
 _APART, _FAR_APART = 5.0, 600.0
-"""Seconds between the clocks of this machine and of the server that give a warning, and a failure."""
+"""Seconds between the clocks of this machine and of the server from which there is a warning, and from which there is a
+failure."""
 
 
 def database_findings(setting: str, state: Path) -> Iterator[Finding]:
@@ -150,7 +151,7 @@ def _clocks(theirs: float) -> Iterator[Finding]:
 
 
 PATIENCE = 3.0
-"""Seconds of pauses between tries: few, since a person waits for the report."""
+"""Seconds of pauses between tries: few, since a person is waiting for the report."""
 
 
 def store_findings(settings: Settings) -> Iterator[Finding]:
@@ -186,7 +187,7 @@ _NO_LIST = frozenset({400, 404, 405, 501})
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """An endpoint of the settings. `try_out` sends it one word, and raises PinciteError or CallFailed."""
+    """An endpoint in the settings. `try_out` sends it one word, and raises PinciteError or CallFailed."""
 
     setting: str
     address: str
@@ -336,8 +337,8 @@ def _prompts(given: Settings) -> Iterator[Finding]:
 
 
 def source_findings(project: Project) -> Iterator[Finding]:
-    """Yield the findings for the sources of the settings, reached as `pincite sources check` does; only names are
-    fetched."""
+    """Yield the findings for the sources of the settings, which are reached like in `pincite sources check`; only names
+    are fetched."""
     if not project.settings.sources:
         yield ok("sources", "the settings name none; `pincite index FOLDER` does")
     for source in project.settings.sources:
@@ -375,7 +376,7 @@ def _instance(home: Path) -> Iterator[Finding]:
         with DagsterInstance.from_config(str(home)) as instance:
             runs = instance.get_runs_count()
     except Exception as error:  # its text may hold an address with its password
-        told = f"mend {home / 'dagster.yaml'}, or move {home} away: it holds the history of runs alone"
+        told = f"correct {home / 'dagster.yaml'}, or move {home} away: it holds the history of runs alone"
         yield broken_finding("dagster", f"{home} cannot be opened: {type(error).__name__}", told)
         return
     yield ok("dagster", f"{version('dagster')}, {plural(runs, 'run')} in {home}")
@@ -394,7 +395,7 @@ def examine(located: Callable[[], Project], ask_models: bool = False) -> dict[st
 
 
 def _everywhere() -> Iterator[Finding]:
-    """Yield the findings that need no settings."""
+    """Yield the findings that do not depend on settings."""
     yield from looked_at("python", installation.python)
     yield from looked_at("packages", installation.packages)
     yield from looked_at("files", installation.own_files)

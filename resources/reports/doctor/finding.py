@@ -1,4 +1,4 @@
-"""The form of one finding of `pincite doctor`, and its making from a check that may fail."""
+"""A finding of `pincite doctor`, and its creation from a check that may fail."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Severity = Literal["ok", "warning", "failure"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A finding. `name` is the thing that was checked; `remedy` says what to do, and is empty if it is ok."""
+    """A finding. `name` is the checked thing; `remedy` says what to do, and is empty if the check passed."""
 
     name: str
     severity: Severity
@@ -40,7 +40,7 @@ def failed_finding(name: str, error: PinciteError) -> Finding:
 
 
 def looked_at(name: str, check: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
-    """Yield the findings of a check. A check that cannot be made is a failure, and does not stop the others."""
+    """Yield the findings of a check. A check that raises an error counts as a failure, and does not stop the others."""
     try:
         yield from check()
     except PinciteError as error:

@@ -41,7 +41,7 @@ EXTRAS = {
 }
 AGAIN = "install pincite again, in an environment of its own"
 _MODULES = ("ssl", "sqlite3", "lzma", "bz2", "ctypes")
-"""Modules of the standard library that a Python compiled by hand may lack."""
+"""Modules of the standard library that a self-compiled Python may lack."""
 _CUDA = re.compile(r"^cuda\b[^=\n]*+=[ \t]*+['\"]([^'\"\n]+)['\"]", re.MULTILINE)
 _GPU = Path("/dev/nvidiactl")
 
@@ -61,7 +61,7 @@ def python(version: tuple[int, ...] = sys.version_info[:3]) -> Iterator[Finding]
 
 
 def packages(distribution: str = "pincite") -> Iterator[Finding]:
-    """Yield whether the required packages are installed in the required versions; extras one by one."""
+    """Yield a finding about the required packages and their versions, and one for each extra."""
     from packaging.requirements import Requirement
 
     try:
@@ -93,8 +93,8 @@ def _wrong(asked: Requirement) -> str:
 
 
 def own_files(distribution: str = "pincite") -> Iterator[Finding]:
-    """Yield whether the files of the wheel are unchanged since installation: another package may have files of the
-    same names."""
+    """Yield a finding whether the files of the wheel are unchanged since installation: another package may have files
+    with the same names."""
     try:
         found = importlib.metadata.distribution(distribution).files or ()
     except importlib.metadata.PackageNotFoundError:
@@ -119,7 +119,8 @@ def _digest(file: Path) -> str:
 
 
 def torch(folder: Path | None = None, gpu: Path = _GPU) -> Iterator[Finding]:
-    """Yield whether torch's build fits the machine. Only its files are read, since an import takes seconds."""
+    """Yield a finding whether torch's build fits the machine. Only its files are read, since an import takes
+    seconds."""
     told = (folder or package_folder("torch")) / "version.py"
     text = told.read_text(encoding="utf-8")
     version = re.search(r"__version__ = ['\"]([^'\"]+)", text)
@@ -136,7 +137,7 @@ def torch(folder: Path | None = None, gpu: Path = _GPU) -> Iterator[Finding]:
 
 
 def models(settings: Settings) -> Iterator[Finding]:
-    """Yield the weights of the embedder that the settings choose, without loading any."""
+    """Yield a finding about the weights of the chosen embedder, without loading them."""
     chosen = settings.embedder.chosen_preset
     if chosen is None and not settings.embedder.endpoint:
         yield from _named_programs(settings)
@@ -184,7 +185,7 @@ _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_b
 
 
 def memory_bytes() -> int:
-    """Return the bytes of memory of the machine, or the container's limit if it is lower."""
+    """Return the bytes of memory of the machine, or the container's limit if that is lower."""
     least = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for file in _LIMITS:
         try:
@@ -228,7 +229,7 @@ def disk(state: Path) -> Iterator[Finding]:
 
 
 def disk_kind(folder: Path) -> str:
-    """Return the type of the file system that a folder is on; empty if it cannot be found out."""
+    """Return the type of the file system of a folder, or "" if it is unknown."""
     best = ("", "")
     try:
         mounts = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").splitlines()
@@ -248,7 +249,7 @@ def nearest_folder(path: Path) -> Path:
 
 
 def state_rights(state: Path) -> Iterator[Finding]:
-    """Yield whether this user alone can write into the state, or create it."""
+    """Yield a finding whether only this user can write into the state, or create it."""
     there = nearest_folder(state)
     remedy = "choose another with --state, or change its owner or permissions"
     if not there.is_dir():
@@ -262,7 +263,8 @@ def state_rights(state: Path) -> Iterator[Finding]:
 
 
 def _why_not_writable(folder: Path) -> str:
-    """Return why no file can be made in a folder, by making a temporary one: permissions alone do not say it."""
+    """Return why files cannot be created in a folder, found by creating a temporary one, since permissions alone do not
+    show it."""
     try:
         with tempfile.TemporaryFile(dir=folder):
             return ""
@@ -303,7 +305,7 @@ def confinement() -> Iterator[Finding]:
 
 
 def reading(settings: Settings) -> Iterator[Finding]:
-    """Yield the findings for OCR, and for the formats that need more than pincite itself."""
+    """Yield the findings for OCR, and for the formats that need other programs or packages."""
     from resources.parsers.installed import CODES_FROM, reads_barcodes
     from resources.parsers.ocr import PACKAGED, OcrSettings, languages_of, reader_of, remedy
 

@@ -18,10 +18,10 @@ LLM = {"base_url": "http://127.0.0.1:1/v1", "model": "m", "api_key_env": "NO_SUC
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"embedder": {"model": "none/such"}}, "embedder.model 'none/such' is no folder beside the settings file"),
-        ({"embedder": ENDPOINT}, "embedder: the environment variable NO_SUCH_KEY, .* is not set"),
+        ({"embedder": {"model": "none/such"}}, "embedder.model 'none/such' is not a folder beside the settings file"),
+        ({"embedder": ENDPOINT}, "embedder: the environment variable NO_SUCH_KEY for .* is not set"),
         ({"llm": LLM, "enrichment": {"summary": "llm"}}, "llm, role 'summary': the environment variable NO_SUCH_KEY"),
-        ({"query": {"synonyms": "none.txt"}}, "query.synonyms: .*none.txt is no file"),
+        ({"query": {"synonyms": "none.txt"}}, "query.synonyms: .*none.txt is not a file"),
         ({"sources": [{"name": "a", "path": "docs"}, {"name": "b", "path": "docs/"}]}, "have the same root: keep one"),
     ],
 )

@@ -39,7 +39,7 @@ def test_what_it_wrote_is_used_as_it_is(tmp_path: Path) -> None:
 def test_it_writes_over_nothing(tmp_path: Path, name: str) -> None:
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("mine\n")
-    with pytest.raises(UsageError, match=r"is there and not empty; name another folder: pincite demo FOLDER"):
+    with pytest.raises(UsageError, match=r"already exists and is not empty; name another folder: pincite demo FOLDER"):
         write_library(tmp_path)
     assert files(tmp_path) == {name: b"mine\n"}
 

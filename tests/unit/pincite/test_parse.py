@@ -189,8 +189,8 @@ def test_elements_that_have_no_place_are_counted(elsewhere: Path) -> None:
         (["empty.txt"], 1, "empty", "0 bytes"),
         (["scan.pdf"], 1, "no_text", "scan.pdf"),
         ([PROPOSAL, "--image", "out"], 1, "no_pages", "--markdown"),
-        ([POLICY, "--image", "out", "--markdown"], 2, "usage", "stands alone"),
-        ([POLICY, "--image", "a.bin"], 2, "usage", "not a folder"),
+        ([POLICY, "--image", "out", "--markdown"], 2, "usage", "cannot be combined"),
+        ([POLICY, "--image", "a.bin"], 2, "usage", "cannot be written to"),
         ([POLICY, "--pages", "1"], 2, "usage", "whole document"),
     ],
 )
@@ -250,7 +250,7 @@ except SystemExit as end:
 @pytest.mark.parametrize("how", [[], ["--markdown"], ["--image", "out"]])
 def test_pages_beyond_the_last(how: list[str], elsewhere: Path) -> None:
     ran = run_command("parse", POLICY, *how, "--pages", "99")
-    assert ran.code == 1 and "has 5 pages, none of those asked for" in ran.err
+    assert ran.code == 1 and "has 5 pages, so those of --pages do not exist" in ran.err
 
 
 def test_the_settings_of_parsing_hold(elsewhere: Path) -> None:

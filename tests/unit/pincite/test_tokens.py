@@ -33,10 +33,10 @@ def test_neither_the_token_nor_a_readable_file_is_left(tmp_path: Path) -> None:
 def test_a_name_has_one_token(tmp_path: Path) -> None:
     tokens = TokenFile(tmp_path)
     tokens.add("anna", (), operator=False)
-    with pytest.raises(IndexStateError, match=r"anna has a token already.*`pincite tokens remove anna`") as taken:
+    with pytest.raises(IndexStateError, match=r"anna already has a token.*`pincite tokens remove anna`") as taken:
         tokens.add("anna", ("hr",), operator=False)
     assert taken.value.code == "name_taken"
-    with pytest.raises(IndexStateError, match=r"no token has the name 'boris'.*`pincite tokens list`") as unknown:
+    with pytest.raises(IndexStateError, match=r"'boris' has no token.*`pincite tokens list`") as unknown:
         tokens.remove("boris")
     assert unknown.value.code == "unknown_name"
     for name in ("", "a\nb", "x" * 101):

@@ -47,7 +47,7 @@ def test_a_relative_model_is_beside_the_settings_file(tmp_path: Path, elsewhere:
 def test_a_folder_of_the_current_folder_is_no_model(tmp_path: Path, elsewhere: Path) -> None:
     found = settings(tmp_path / "project", f"{{model: {NAME}}}").settings.embedder
     assert found.model == NAME
-    with pytest.raises(SettingsError, match="is no folder beside the settings file"):
+    with pytest.raises(SettingsError, match="is not a folder beside the settings file"):
         model_place(NAME, found.revision, "embedder", "embedder")
 
 
@@ -86,7 +86,7 @@ def test_a_wrong_time_zone_names_the_nearest(tmp_path: Path) -> None:
     file = tmp_path / "pincite.yaml"
     file.write_text("schedule: {timezone: Europe/Kiyv}\n")
     with pytest.raises(
-        SettingsError, match=r"'schedule.timezone': no time zone 'Europe/Kiyv'; did you mean 'Europe/Kyiv'"
+        SettingsError, match=r"'schedule.timezone': unknown time zone 'Europe/Kiyv'; did you mean 'Europe/Kyiv'"
     ):
         locate(config=str(file))
 

@@ -90,7 +90,7 @@ def test_a_damaged_line_is_named_and_nothing_is_lost(file: FeedbackFile, tmp_pat
     text = (tmp_path / FEEDBACK).read_text(encoding="utf-8") + line + "\n"
     (tmp_path / FEEDBACK).write_text(text, encoding="utf-8")
     for work in (file.waiting, lambda: file.add(replace(SAID, page=4))):
-        with pytest.raises(IndexStateError, match=r"feedback\.jsonl line 2: it is not what pincite writes"):
+        with pytest.raises(IndexStateError, match=r"feedback\.jsonl line 2: the line is not in pincite's form"):
             work()
     assert (tmp_path / FEEDBACK).read_text(encoding="utf-8") == text
 

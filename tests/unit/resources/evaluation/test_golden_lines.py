@@ -60,10 +60,10 @@ def test_a_table_is_read_with_its_separator_and_what_editors_write_before_it(tmp
     ("text", "message"),
     [
         ("question,uri\nWho?,a,b\n", "q.csv line 2: 3 cells in a table of 2 columns"),
-        ("question,uri,question\n", "q.csv line 1: column 'question' stands there twice"),
+        ("question,uri,question\n", "q.csv line 1: column 'question' occurs twice"),
         ('question,uri\n"Who?,a\n', "q.csv line 2: not a table with separators"),
         ("question,filter\nWho?,date>=soon\n", "q.csv, as imported line 1: key 'filter': 'date>=soon': write a"),
-        ("question,uri\n", "q.csv, as imported: no questions in it"),
+        ("question,uri\n", "q.csv, as imported: the file has no questions"),
     ],
 )
 def test_a_table_that_is_wrong_is_named_with_its_line(tmp_path: Path, text: str, message: str) -> None:

@@ -405,7 +405,7 @@ def test_what_is_no_book_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.epub"
     with zipfile.ZipFile(path, "w") as package:
         package.writestr("mimetype", "application/epub+zip")
-    with pytest.raises(DocumentError, match=r"a\.epub: not an EPUB") as raised:
+    with pytest.raises(DocumentError, match=r"a\.epub: the file is not an EPUB") as raised:
         parse_file(path, EPUB)
     assert raised.value.code == "corrupt"
 
@@ -617,7 +617,7 @@ def test_what_is_no_odt_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.odt"
     with zipfile.ZipFile(path, "w") as package:
         package.writestr("mimetype", "x")
-    with pytest.raises(DocumentError, match=r"a\.odt: not an OpenDocument text"):
+    with pytest.raises(DocumentError, match=r"a\.odt: the file is not an OpenDocument text"):
         parse_file(path, ODT)
 
 

@@ -147,7 +147,7 @@ def test_a_shipped_model_that_is_gone_is_named(tmp_path: Path, monkeypatch: pyte
 def test_a_model_of_ones_own_is_looked_at(tmp_path: Path) -> None:
     given = settings_from({"embedder": {"model": str(tmp_path)}})
     found = only(looked_at("models", lambda: installation.models(given)))
-    assert found.severity == "failure" and "no config.json in this folder" in found.found
+    assert found.severity == "failure" and "the folder has no config.json" in found.found
 
 
 # ---------------------------------------------------------------- the machine
@@ -335,7 +335,7 @@ def test_broken_settings_are_named_and_the_rest_is_looked_at(tmp_path: Path) -> 
     assert found["python"]["severity"] == "ok" and "database" not in found
     shown = run_command("doctor", "--config", made.config)
     assert shown.code == 1 and "failure  settings" in shown.out
-    assert shown.out.rstrip().endswith("pincite cannot work here before the failures are mended")
+    assert shown.out.rstrip().endswith("pincite cannot work here until the failures are corrected")
 
 
 def test_a_settings_file_that_is_not_there(tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def test_what_cannot_be_read_fails_alone_and_is_asked_again(landing: Landing) ->
 def test_a_source_that_gives_nothing_fails_as_a_whole(landing: Landing) -> None:
     shelf = Shelf(**{f"n{number}_txt": str(number) for number in range(module.FAILING + 5)})
     shelf.broken = {uri: DocumentError(f"{uri}: no", "unreadable") for uri in shelf.texts}
-    with pytest.raises(SourceError, match="20 in a row cannot be read"):
+    with pytest.raises(SourceError, match="20 entries in a row cannot be read"):
         bring(landing, shelf)
 
 

@@ -160,7 +160,7 @@ def test_what_cannot_be_shown_is_named(tmp_path: Path, data: bytes, code: str, s
 def test_a_picture_that_went_away_is_named(tmp_path: Path) -> None:
     figure = figure_in(html_with(tmp_path / "a.html", picture()))
     path = html_with(tmp_path / "a.html", picture(BLUE))
-    with pytest.raises(DocumentError, match="not in the file") as raised:
+    with pytest.raises(DocumentError, match="no picture in the file has its hash") as raised:
         figure_image(path, type_of(path), figure)
     assert raised.value.code == "no_picture"
 
@@ -304,7 +304,7 @@ def test_no_document_is_told_of_another_s_picture_by_its_hash(tmp_path: Path, po
         for value in said.values()
     }
     assert told[tasks[0].raw.doc_id] == f"en {RED}" and len(model.asked) == 1
-    assert "not in the file, by its hash" in str(told[forged.doc_id])
+    assert "no picture in the file has its hash" in str(told[forged.doc_id])
 
 
 def test_what_else_is_drawn_over_a_picture_is_its_document_s_own(tmp_path: Path, pool: DocumentPool) -> None:
