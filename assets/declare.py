@@ -37,8 +37,8 @@ from pipelines.stages import STAGE_OF_TABLE, STAGES
 from resources.checks.stages import require_sound
 from resources.child_process import ROOT
 from resources.dagster_instance.run_errors import add_codes
+from resources.generations.direct_run import CODE_VERSION
 from resources.generations.upkeep import bring_up_to_date
-from resources.reports.run_record import CODE_VERSION
 from resources.state.generation import swap_of
 from resources.state.launched import BACKFILL, buckets_in
 from resources.state.state import State

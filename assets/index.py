@@ -11,9 +11,9 @@ from resources.checks.findings import remedy_of
 from resources.checks.stages import CHECKS as CHECKED
 from resources.checks.stages import DESCRIPTIONS, unlisted_sources
 from resources.checks.stages import check as find
+from resources.generations.direct_run import NOT_PUBLISHED, changes, index_version
 from resources.generations.publish import publish, score_live
 from resources.generations.upkeep import update_other_generations
-from resources.reports.run_record import NOT_PUBLISHED, changes, index_version
 from resources.stages.make import freeze_terms, write_index
 from resources.stages.part_rows import INPUTS
 from resources.state.state import State

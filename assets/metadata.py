@@ -20,9 +20,9 @@ from pipelines.records import Failure, column_description
 from pipelines.schemas import schema_of
 from pipelines.settings.base import DagsterSettings
 from pipelines.stages import STAGES, UNPARTITIONED, Stage
-from resources.dagster_instance.direct_runs import RunRecord, report_run, taken_runs
+from resources.dagster_instance.run_history import RunRecord, report_run, taken_runs
 from resources.engine import StageReport
-from resources.reports.run_record import (
+from resources.generations.direct_run import (
     CODE_VERSION,
     counts_of,
     counts_of_bucket,

@@ -282,7 +282,7 @@ def update_distributed(
     Raise PinciteError as update_index() does, and IndexStateError `no_instance`, `no_daemon`, `busy`, `cancelled` or
     `backfill_failed`; if a run failed, the run's own error. Interrupted means that the work continues.
     """
-    from resources.dagster_instance.run_history import workers_history
+    from resources.dagster_instance.home import workers_history
 
     started, project = time.perf_counter(), project_at(place)
     with usable(project.state):

@@ -22,8 +22,8 @@ from pipelines.plural import plural
 from pipelines.settings.base import Settings
 from pipelines.settings.models import key_variable
 from pipelines.stages import STAGES
-from resources.dagster_instance.direct_runs import note_run
 from resources.dagster_instance.home import close_dead_runs, home_of, instance_home, process_tag, usable
+from resources.dagster_instance.run_history import note_run
 from resources.generations.due import Served, find_due, new_documents, served_now
 from resources.generations.upkeep import restricted_whatever
 from resources.models.embedders.specs import require_place
@@ -257,8 +257,7 @@ def _dagster_is_watched(state: State) -> bool:
 def direct_run(state: State, due: range, allow_deletions: bool) -> Iterator[Callable[[], None]]:
     """Yield a function that does what the job `index` does for these buckets, without importing dagster. A record of
     the run waits in the state folder until Dagster is opened."""
-    from resources.generations.direct_run import make_assets
-    from resources.reports.run_record import failed_record, run_record
+    from resources.generations.direct_run import failed_record, make_assets, run_record
 
     home, began = state.project.state / "dagster", time.time()
 

@@ -24,8 +24,8 @@ from pincite.environment import RUN_TMPDIR
 from pincite.listening import ANY_ADDRESS, address_of, interruptible, listener, private_folder
 from pipelines.errors import IndexStateError, PinciteError, UsageError
 from resources.child_process import ROOT, module_path, tied_command
-from resources.dagster_instance.direct_runs import noted_runs
 from resources.dagster_instance.home import dagster_home, instance_home
+from resources.dagster_instance.run_history import noted_runs
 from resources.private_files import private
 from resources.settings_file import CONFIG_VARIABLE, STATE_VARIABLE, Project
 
@@ -134,7 +134,7 @@ def _has_daemon(state: Path) -> bool:
     if instance_home(state) == dagster_home(state):
         return False
     from resources.dagster_instance.backfills import last_signs
-    from resources.dagster_instance.run_history import workers_history
+    from resources.dagster_instance.home import workers_history
 
     with workers_history(state) as instance:
         return all(time.time() - at < _SIGN_SECONDS for at in last_signs(instance).values())

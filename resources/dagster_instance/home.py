@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import IndexStateError
 from pipelines.settings.base import DagsterSettings
 from pipelines.stages import STAGES
-from resources.dagster_instance.direct_runs import noted_runs
+from resources.dagster_instance.run_history import noted_runs
 from resources.postgres.run_lock import ENDS_WITHIN
 from resources.postgres.statements import query, statements
 from resources.processes import process_of
@@ -173,6 +173,24 @@ def workers_home(state: Path) -> Path:
             "no_instance",
         )
     return home
+
+
+@contextmanager
+def workers_history(state: Path) -> Iterator[DagsterInstance]:
+    """Open the instance that a daemon and workers on other machines share. Raise IndexStateError `no_instance`."""
+    from dagster import DagsterInstance
+
+    home = workers_home(state)
+    try:
+        made = DagsterInstance.from_config(str(home))
+    except Exception as error:  # its text may hold an address with its password
+        raise IndexStateError(
+            f"the Dagster instance of {home / 'dagster.yaml'} cannot be opened ({type(error).__name__}); see that its "
+            "storage answers, and that the packages that it names are installed here too",
+            "no_instance",
+        ) from error
+    with made as instance:
+        yield instance
 
 
 def job_tags(names: DagsterSettings, job: str) -> dict[str, str]:

@@ -7,12 +7,14 @@ package does not depend on formats, models or sources. Its public names are list
 
 from resources.engine.committed import Part, Table, rows_of
 from resources.engine.engine import Engine, time_shown, withheld
+from resources.engine.memory import MemoryManifest
 from resources.engine.work import Compute, Fallback, Outcomes, StageReport, Work, Works
 
 __all__ = [
     "Compute",
     "Engine",
     "Fallback",
+    "MemoryManifest",
     "Outcomes",
     "Part",
     "StageReport",

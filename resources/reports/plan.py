@@ -23,8 +23,8 @@ from pipelines.settings.models import Role
 from pipelines.settings.sources import SourceSettings
 from pipelines.stages import STAGE_OF_ROLE, STAGES, stage_key
 from resources.documents.pool import DocumentPool
+from resources.engine import MemoryManifest
 from resources.engine.files import Files
-from resources.engine.memory import MemoryManifest
 from resources.engine.tables import ParquetTables
 from resources.generations.due import find_due, served_now
 from resources.llm.replies import reply_keys

@@ -15,8 +15,8 @@ import pincite.run
 from assets.metadata import BEFORE
 from pincite.ui.services import _only_ui, _record_direct_runs
 from pipelines.errors import IndexStateError
-from resources.dagster_instance.direct_runs import MadeAsset, RunRecord, note_run, noted_runs
 from resources.dagster_instance.home import last_runs
+from resources.dagster_instance.run_history import MadeAsset, RunRecord, note_run, noted_runs
 from resources.generations.direct_run import ORDER
 from tests.support.direct_runs import direct_runs
 from tests.support.projects import Project, content, make_project, new_database

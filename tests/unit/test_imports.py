@@ -50,6 +50,7 @@ PRIVATE_DAGSTER = {
         "dagster._core.storage.sqlite_storage.DagsterSqliteStorage",
         "dagster._serdes.ConfigurableClassData",
     },
+    "resources/dagster_instance/run_history.py": {"dagster._core.events.StepMaterializationData"},
     "resources/dagster_instance/home.py": {"dagster._core.storage.noop_compute_log_manager"},
     "pincite/ui/services.py": {"dagster._daemon"},
 }
