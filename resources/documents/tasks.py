@@ -106,7 +106,7 @@ def detect_language(text: str) -> str:
 
 
 def require_characters(uri: str, found: int, most: int) -> None:
-    """Raise DocumentError `limit_exceeded` if a document yields more text than it may."""
+    """Raise DocumentError `limit_exceeded` if a document yields more text than allowed."""
     if most and found > most:
         raise DocumentError(
             f"{uri}: gives over {most:,} characters of text, more than parsing.max_characters or, for a file of its "

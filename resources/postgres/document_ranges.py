@@ -2,7 +2,7 @@
 
 Up to migration 18 a commit had the number of a shard, and the number of shards was part of every key, so the same
 results could be committed under several keys. Now a commit has a range of document ids, and only what shapes a result
-is in its key. Files stay where they are, and so do the hashes of inputs and outputs.
+is in its key. Files are not moved, and the hashes of inputs and outputs do not change.
 
 `plan_ranges` decides everything from the content of the catalog. An old key is replaced only if the old version's
 formula gives it from the settings of a generation or of the project. Other recorded keys stay, for example one made by

@@ -49,7 +49,7 @@ class Elsewhere:
         return None
 
     def why(self, uri: str) -> str | None:
-        """Return why a file does not belong to the source, or None if it does."""
+        """Return why a file does not belong to the source; return None for a file that belongs to it."""
         root = self.root(uri)
         return None if root is None else self.names[root]
 
