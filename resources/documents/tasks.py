@@ -387,7 +387,7 @@ class DocumentTasks:
         return {"outputs": hashes}, blobs
 
     def _again(self, request: Message, error: Exception, worker: Worker) -> None:
-        """Report the error of a document's reader, since the next reader may end the process."""
+        """Report the error of a document whose reading is tried again, since the next attempt may end the process."""
         if len(request.value["documents"]) == 1:
             worker.say("again", **self.failure(request, error, worker))
 

@@ -341,7 +341,8 @@ class Engine:
         ]
 
     def part_of(self, doc_id: str, tables: Iterable[str]) -> Part:
-        """Return the part that contains a document, with those of the given tables that were made."""
+        """Return the part that contains a document. It has the rows of the given tables, except tables that do not
+        exist yet."""
         (part,) = self.parts(tables, [self.bucket_of(doc_id)], [doc_id], partial=True)
         return part
 

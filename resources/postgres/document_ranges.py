@@ -251,8 +251,8 @@ class OldKeys:
         return replace(row, key=key, keys=keys, statistics=statistics)
 
     def _models(self, settings: Settings, frozen: Frozen) -> Iterator[Frozen]:
-        """Yield the models from which a generation's key may have been computed, before it froze anything: the recorded
-        ones, and the installed ones."""
+        """Yield the models from which a generation's key may have been computed: the recorded ones, and the installed
+        ones."""
         recorded = replace(frozen, floors={})
         yield recorded
         # The prompts of the generation are in its record, and their folder may be gone.
