@@ -68,8 +68,8 @@ def limits_for(most: int, one_peer: bool = False) -> tuple[ConnectionLimits, int
 
 
 def peer_of(client: tuple[Any, ...] | None) -> str:
-    """Return the address to which a connection counts; for IPv6 the /64 network, since a customer usually has a whole
-    one."""
+    """Return the address under which a client's connections are counted: for IPv6 its /64 network, since one customer
+    usually has all addresses of such a network."""
     if client is None:
         return OWNER
     try:

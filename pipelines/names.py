@@ -118,7 +118,7 @@ def document_names(
 
 
 def _is_small(term: str) -> bool:
-    """Say whether a term is a single letter or a small number, which may count or number something."""
+    """Say whether a term is a single letter or a small number, which may be an amount or the number of a heading."""
     return len(term) < SHORT and (term.isdigit() or len(term) < 2)
 
 

@@ -38,7 +38,7 @@ Values = Mapping[str, Any]
 
 
 def packaged_ocr() -> bool:
-    """Say whether RapidOCR is installed, and the runtime of its models."""
+    """Say whether RapidOCR and the runtime of its models are installed."""
     return all(importlib.util.find_spec(name) is not None for name in ("rapidocr", "onnxruntime"))
 
 

@@ -90,7 +90,7 @@ class ShownPage:
 
 @dataclass(frozen=True, slots=True)
 class FoundPlace:
-    """A place of searched words; `number` counts all places, and `page` or `part` says where it is."""
+    """A place of searched words; `number` counts all places, and `page` or `part` is its location."""
 
     number: int
     page: int | None

@@ -288,7 +288,7 @@ class Best:
         left, lines = cosines.copy(), np.arange(len(sources))
         found, chosen = [self.cosines[sources]], [self.targets[sources]]
         for _ in range(self.most):
-            at = left.argmax(axis=1)  # the first of equals, so the smaller id
+            at = left.argmax(axis=1)  # the first of equal ones, so the smaller id
             found.append(left[lines, at, None])
             chosen.append(targets[at, None])
             left[lines, at] = NONE

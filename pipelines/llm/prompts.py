@@ -1,9 +1,9 @@
 """Prompts: templates that a person can edit, document text made safe for them, and an upper estimate of their cost.
 
 A prompt file is a system text, a line `---`, and a user text. `{name}` is a placeholder, `{{name}}` the literal
-`{name}`; every other brace stays as it is. Placeholders are filled in one pass, so that braces in document text are
-never read as placeholders. Text of documents and users is put between tags such as `<document>` and `</document>`, in
-the user text, and passes `as_data`, so that it cannot close its tag.
+`{name}`; every other brace is unchanged. Placeholders are filled in one pass, so that braces in document text are never
+read as placeholders. Text of documents and users is put between tags such as `<document>` and `</document>`, in the
+user text, and passes `as_data`, so that it cannot close its tag.
 """
 
 from __future__ import annotations

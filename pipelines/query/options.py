@@ -28,7 +28,7 @@ from pipelines.query.support import Evidence, Weigh, Weights, is_content, share
 ENOUGH = 0.7
 """Share of an option's words, by weight, that a clause must have."""
 SHORT = 3
-"""Most words beside an option's numbers for which all must be present."""
+"""Number of words up to which an option with numbers needs all its other words in the clause."""
 SHARED = 0.9
 """Share of its weight that a word loses if all other options have it too."""
 _NAME = re.compile(r"(?<=\s)[^\W\d_a-zа-яіїєґ]\w+")

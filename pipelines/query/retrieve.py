@@ -85,7 +85,7 @@ class _CandidateTexts:
 
     def _overlaps(self, other: _CandidateTexts) -> bool:
         """Say whether this candidate's overlap repeats the end of `other`, which directly precedes it. The link shows
-        that a repeat is possible, the shared text that it is real."""
+        that a repeat is possible; the shared text shows that it exists."""
         adjacent = self.previous_id == other.chunk_id or other.next_id == self.chunk_id
         return bool(adjacent and self.overlap and other.own.endswith(self.overlap))
 

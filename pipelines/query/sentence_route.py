@@ -321,7 +321,8 @@ def _choose_places(
 
 
 def _passage(place: ReachedParagraph, paragraph: Paragraph) -> Passage:
-    """Return the paragraph with the way in which it was reached. If no edge reached it, its nearest sentence did."""
+    """Return the paragraph with the way in which it was reached. If no edge led to it, the way is its nearest
+    sentence."""
     own = place.anchors or ([] if place.edge else place.near[:1])
     anchors = tuple(
         Anchor(

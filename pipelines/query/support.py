@@ -113,7 +113,8 @@ def orders_in(context: Iterable[ContextPassage]) -> list[Evidence]:
 
 
 def inert_sentence(sentence: QuotableSentence) -> QuotableSentence:
-    """Return the sentence after its lead, without active content such as links; a line of nothing else is empty."""
+    """Return the sentence after its lead, without active content such as links. A line that has only active content
+    becomes empty."""
     text = defuse(sentence.text_after_lead)
     if text != sentence.text_after_lead:
         return replace(sentence, text=" ".join(text.split()), lead="", stripped=True)

@@ -50,7 +50,7 @@ metadata."""
 
 
 def unnameable(key: str) -> str:
-    """Return why filters cannot use a metadata key, and what to do, or "" if they can."""
+    """Return why filters cannot use a metadata key, and what to do, or "" if the key can be used."""
     if key.startswith(LABEL):
         return f"filters that begin with {LABEL} look at labels within documents, and need no setting: remove it"
     if key in FILTERS or key.lower() in _READ_AS:

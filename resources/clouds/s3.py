@@ -147,7 +147,7 @@ class S3Bucket:
                 return StreamingBody(response.raw, response.headers.get("content-length"))
             response.raw.close()
         answered = self._client.get_object(**named)
-        if answered["ResponseMetadata"]["HTTPStatusCode"] not in expected:  # the whole object in the place of a part
+        if answered["ResponseMetadata"]["HTTPStatusCode"] not in expected:  # the whole object instead of a part
             answered["Body"].close()
             raise given_more(key)
         return answered["Body"]

@@ -91,7 +91,7 @@ def values(group: Iterable[Piece]) -> list[Any]:
 
 
 def _tokens(piece: Piece) -> Iterator[tuple[bytes, bytes | None]]:
-    """Yield brackets, and values, for which the bracket is b""."""
+    """Yield (bracket, None) for each bracket, and (b"", value) for each value; the value NIL is None."""
     text, literal = (piece[0][: piece[0].rindex(b"{")], piece[1]) if isinstance(piece, tuple) else (piece or b"", None)
     at = 0
     while at < len(text):

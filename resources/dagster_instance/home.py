@@ -317,8 +317,8 @@ def _was_here(run: DagsterRun) -> bool:
 
 
 def _process(run: DagsterRun) -> tuple[str, list[Any]] | None:
-    """Return the database and the process of a run, or None if it was never present. Tags that pincite did not write
-    are ignored, since anyone who launches a run can write tags."""
+    """Return the database and the process of a run, or None if the run never recorded them. Tags that pincite did not
+    write are ignored, since anyone who launches a run can write tags."""
     try:
         identity, host, pid, began = json.loads(run.tags.get(PROCESS) or run.tags[_FORMER])
     except (KeyError, ValueError, TypeError, RecursionError):

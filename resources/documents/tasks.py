@@ -106,7 +106,7 @@ def detect_language(text: str) -> str:
 
 
 def require_characters(uri: str, found: int, most: int) -> None:
-    """Raise DocumentError `limit_exceeded` if a document yields more text than it may."""
+    """Raise DocumentError `limit_exceeded` if a document yields more text than allowed."""
     if most and found > most:
         raise DocumentError(
             f"{uri}: gives over {most:,} characters of text, more than parsing.max_characters or, for a file of its "
@@ -387,7 +387,7 @@ class DocumentTasks:
         return {"outputs": hashes}, blobs
 
     def _again(self, request: Message, error: Exception, worker: Worker) -> None:
-        """Report the error of a document's reader, since the next reader may end the process."""
+        """Report the error of a document whose reading is tried again, since the next attempt may end the process."""
         if len(request.value["documents"]) == 1:
             worker.say("again", **self.failure(request, error, worker))
 

@@ -327,8 +327,8 @@ class Engine:
     def due_parts(
         self, stages: Iterable[str], tables: Iterable[str], doc_ids: Iterable[str] | None = None
     ) -> list[Part]:
-        """Return the parts in which one of these stages has work to do, with the existing ones of these tables; with
-        `doc_ids`, only parts with these documents."""
+        """Return the parts in which one of these stages has work to do, with those of the given tables that were made.
+        With `doc_ids`, return only parts with these documents."""
         divided = self._parts()
         if doc_ids is not None:
             divided = with_documents(divided, doc_ids)
@@ -341,7 +341,8 @@ class Engine:
         ]
 
     def part_of(self, doc_id: str, tables: Iterable[str]) -> Part:
-        """Return the part that contains a document, with the existing ones of these tables."""
+        """Return the part that contains a document. It has the rows of the given tables, except tables that do not
+        exist yet."""
         (part,) = self.parts(tables, [self.bucket_of(doc_id)], [doc_id], partial=True)
         return part
 

@@ -252,7 +252,7 @@ def publish_by_hand(state: State, number: int, force: bool = False) -> dict[str,
                 told = "; ".join(map(comparison_text, rows))
                 raise IndexStateError(
                     f"generation {number} answers the golden questions worse than the live one ({told}); publish it "
-                    "all the same with --force",
+                    "anyway with --force",
                     "worse",
                 )
         state.catalog.publish(number)

@@ -349,7 +349,8 @@ class HiddenElements:
         return "" if self.styles.has_background(element) else outer
 
     def _inner(self, root: Any) -> dict[Any, int]:
-        """Return the content of elements: text, and properties that could show a hidden element's text again."""
+        """Return, for each element, whether it contains text, and the style properties that could make a hidden
+        element's text visible again."""
         found: dict[Any, int] = {}
         for element in reversed(list(root.iter("*"))):
             own = found.get(element, 0)

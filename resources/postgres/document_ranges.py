@@ -2,7 +2,7 @@
 
 Up to migration 18 a commit had the number of a shard, and the number of shards was part of every key, so the same
 results could be committed under several keys. Now a commit has a range of document ids, and only what shapes a result
-is in its key. Files stay where they are, and so do the hashes of inputs and outputs.
+is in its key. Files are not moved, and the hashes of inputs and outputs do not change.
 
 `plan_ranges` decides everything from the content of the catalog. An old key is replaced only if the old version's
 formula gives it from the settings of a generation or of the project. Other recorded keys stay, for example one made by
@@ -251,8 +251,8 @@ class OldKeys:
         return replace(row, key=key, keys=keys, statistics=statistics)
 
     def _models(self, settings: Settings, frozen: Frozen) -> Iterator[Frozen]:
-        """Yield the models from which a generation's key may have been computed, before it froze anything: the recorded
-        ones, and the installed ones."""
+        """Yield the models from which a generation's key may have been computed: the recorded ones, and the installed
+        ones."""
         recorded = replace(frozen, floors={})
         yield recorded
         # The prompts of the generation are in its record, and their folder may be gone.

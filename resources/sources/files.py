@@ -78,7 +78,8 @@ class SourceFolder:
             os.close(at)
 
     def why(self, state: os.stat_result) -> str | None:
-        """Return why a folder of this identity does not belong to the source, or None if it does."""
+        """Return why a folder of this identity does not belong to the source; return None for one that belongs to
+        it."""
         return self.elsewhere.folders.get((state.st_dev, state.st_ino))
 
     def within_mail(self, uri: str) -> tuple[str, str] | None:
@@ -367,7 +368,7 @@ def _problem(folder: SourceFolder, uri: str, state: os.stat_result) -> tuple[str
 
 
 def unfit(uri: str) -> str:
-    """Return why a name cannot be a file's name, or "" if it can."""
+    """Return why a name cannot be a file's name, or "" for a valid name."""
     if UNCLEAN.search(uri):
         return "the name has control characters or is not UTF-8; rename it"
     if len(uri.encode()) > LONGEST_NAME or any(len(part.encode()) > _LONGEST_PART for part in uri.split("/")):

@@ -36,7 +36,8 @@ class Elsewhere:
     folded: bool = False
 
     def root(self, uri: str) -> str | None:
-        """Return the name of the foreign place that contains a file or folder, or None if it belongs to the source."""
+        """Return the name of the place in `names` that contains a file or folder, or None if none of them contains
+        it."""
         if not self.names:
             return None
         # The address of a web page may have a query after its name, and the page still lies in a folder of that name.
@@ -49,7 +50,7 @@ class Elsewhere:
         return None
 
     def why(self, uri: str) -> str | None:
-        """Return why a file does not belong to the source, or None if it does."""
+        """Return why a file does not belong to the source; return None for a file that belongs to it."""
         root = self.root(uri)
         return None if root is None else self.names[root]
 

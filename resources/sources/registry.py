@@ -165,7 +165,8 @@ class Restrictions:
         return bool(self.closed) or any(each.names for each in self.elsewhere.values())
 
     def why_parted(self, source: str, uri: str) -> str | None:
-        """Return why an earlier listed document no longer belongs to its source, or None if it does."""
+        """Return why an earlier listed document no longer belongs to its source; return None for one that still
+        belongs."""
         if source in self.closed:
             return self.closed[source]
         why = self.elsewhere.get(source, OWN).why(uri)

@@ -54,7 +54,7 @@ STAGE, _VECTORS = "sentence_links", "sentence_embeddings"
 
 
 Piece = tuple[Ids, Ids, "NDArray[np.float32]"]
-"""Ids of sentences, their chunks and vectors, shape (ids, dimension)."""
+"""The ids of some sentences, their chunks, and their vectors as an array of shape (ids, dimension)."""
 
 
 class _PartSentences(NamedTuple):

@@ -20,10 +20,16 @@ OPENINGS = ("Of", "By", "As", "And", "But", "That", "Those", "What", "Whether", 
 PHRASES = (
     *("that of", "is none", "none of these", "so many", "such as are", "what stands", "what is there"),
     *("as it was made", "made anew", "is told", "tells nothing", "whoever", "for what", "of what"),
+    *("of equals", "told from", "told apart", "in the place of", "all the same"),
 )
 _SENTENCE = re.compile(r"(?:\A|(?<=[.!?] )|(?<=[.!?]\n)|(?<=\n\n))\s*(?:- )?(\w[^.!?]*)", re.DOTALL)
 _OPENING = re.compile(rf"(?:{'|'.join(OPENINGS)})\b")
 _PHRASE = re.compile(rf"\b(?:{'|'.join(PHRASES)})\b", re.IGNORECASE)
+_BARE = re.compile(
+    r"\b(?:as|than|if|since|where) (?:it|they|there|these|those|that|others|some)"
+    r" (?:does|do|did|is|are|was|were|has|have|had|can|could|may|might|must)(?=[.;,)]|\Z)"
+)
+"""An auxiliary without its verb at the end of a clause: "as it does", "than there are", "if it can"."""
 _QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"")
 
 
@@ -56,12 +62,13 @@ def inspect_clean(text: str) -> str:
 
 
 def offences(source: str) -> list[str]:
-    """Return what breaks rule 2 or 3, each with its line."""
+    """Return what breaks rule 2 or 3, or ends with a bare auxiliary, each with its line."""
     found = []
     for line, text in prose(source):
         plain = _QUOTED.sub("`it`", text)
         found += [f"{line}: begins with {m[1][:30]!r}" for m in _SENTENCE.finditer(plain) if _OPENING.match(m[1])]
         joined = " ".join(plain.split()).replace("None", "`None`")
+        found += [f"{line}: ends with {m[0]!r}" for m in _BARE.finditer(joined)]
         found += [f"{line}: says {m[0]!r}" for m in _PHRASE.finditer(joined)]
     return found
 
@@ -94,6 +101,8 @@ def test_docstrings_and_comments_are_plain(top: str) -> None:
         ('"""A lamp whose light\nis none."""', 1),
         ('X = 1\n"""Whether it is lit."""', 1),
         ("# Without oil it is dark.\n", 1),
+        ('"""Lamps burn longer than they did."""', 1),
+        ('def lit():\n    """Light a lamp, if there is one that can be lit."""', 0),
         ('def lit():\n    # So many lamps.\n    """Return true."""', 1),
         ('"""A lamp `as it was made`, "is told" of. Offices are lit. Bylaws too."""', 0),
         ('X = "But for one"', 0),

@@ -200,7 +200,7 @@ def _are_contents(run: Sequence[Sequence[_Placed]], lines: Sequence[Line], taken
 
 
 def _reach_cells(last: Line, others: Iterable[Line]) -> bool:
-    """Say whether a row of cells is near, with only short lines before it."""
+    """Say whether a row of cells follows the line `last` at a small distance, with only short lines between them."""
     for line in others:
         if abs(line.y0 - last.y0) > FAR * last.size or is_caption(line):
             return False

@@ -74,8 +74,8 @@ _RETRIES = 6
 _RETRIES_APART = 1
 """Retries of a request after one has failed for good while the endpoint answered others."""
 _MOST_APART = 32
-"""Texts that may fail alone before texts that fail together are no longer separated, which bounds the number of
-requests."""
+"""Most texts that may fail when sent alone. Above this number, texts that fail together are no longer sent one by one,
+which bounds the number of requests."""
 _LEAST_SHARE = 1 / 8
 """Least timeout of a request, even for one text, as a share of a whole batch's timeout."""
 _TIMEOUT_SECONDS = 120.0

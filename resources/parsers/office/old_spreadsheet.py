@@ -1,4 +1,5 @@
-"""The reader of XLS (Excel 97 to 2003): xlrd reads values and runs nothing; blocks are made as for XLSX."""
+"""The reader of XLS (Excel 97 to 2003): xlrd reads the values without running code, and blocks are built in the same
+way as for XLSX."""
 
 from __future__ import annotations
 

@@ -544,7 +544,7 @@ def _mark_hidden(block: Block) -> Block:
 
 
 def _from_right(boxes: Sequence[PlacedBox[Any]]) -> bool:
-    """Say whether boxes are read from the right, by their script or by vertical lines."""
+    """Say whether boxes are read from right to left, because of their script or their vertical lines of text."""
     said = "".join(text.text or "" for box in boxes for text in box.item._element.iter(f"{A}t"))
     ways = [body.get("vert") for box in boxes for body in box.item._element.iter(f"{A}bodyPr")]
     return is_right_to_left(said) or 2 * ways.count("eaVert") > len(ways)

@@ -127,7 +127,7 @@ class Workbook:
         self.from_1904 = properties is not None and properties.get("date1904") in ("1", "true")
         self.sheets = [sheet for element in root.iter(f"{MAIN}sheet") if (sheet := self._sheet(element)) is not None]
         self.formatted: set[int] = set()
-        """Numbers of the shared strings with parts in different fonts."""
+        """Indexes of the shared strings that have parts in different fonts."""
         self.strings = list(self._strings())
         self.styles = self._styles()
         self._read: tuple[str, bytes] = ("", b"")

@@ -132,7 +132,7 @@ class _MarkdownReader:
         self.term: list[TextRun] = []
         self.hidden, self.styles = hidden, Styles()
         self.open_html: list[tuple[str, str]] = []
-        """Elements left open by earlier HTML: the name of each, and how it hides its content, if it does."""
+        """Elements left open by earlier HTML: the name of each, and the way in which it hides its content, if any."""
         self.open_names, self.hiding = Counter[str](), Counter[str]()
         self.drawings = 0
         self.told = True
@@ -426,7 +426,7 @@ class _MarkdownReader:
         start, end = self._bounds(token)
         try:
             root = tree_of(_RAW.sub(r"<\1span", token.content), "HTML in Markdown")
-        except DocumentError:  # nested too deeply: its words are read all the same
+        except DocumentError:  # nested too deeply: its words are still read
             root = None
             yield Block("paragraph", tuple(map(TextRun, _TAG.sub(" ", token.content).splitlines())))
         counted = self.hidden.counts.total()
