@@ -12,7 +12,7 @@ EDITED = "# Staff handbook\n\nThe handbook is kept at the front desk.\n"
 
 def test_a_run_without_dagster_makes_what_the_job_makes(project: Project, server_url: str, tmp_path: Path) -> None:
     with new_database(server_url) as url:
-        other = make_project(tmp_path / "other", database=url, embedder=project.settings["embedder"])
+        other = make_project(tmp_path / "other", database=url, buckets=4, embedder=project.settings["embedder"])
         for edit in (None, EDITED):
             if edit:
                 project.write("handbook.md", edit)
