@@ -1,11 +1,15 @@
-"""One server, one embeddings endpoint and one set of worker processes for all tests of Dagster's side."""
+"""One server, one embeddings endpoint, one set of worker processes and one reading of Dagster's migrations for all
+tests of Dagster's side."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
+from alembic.config import Config
+from alembic.script import ScriptDirectory
 
 from tests.support.embedding_server import EmbeddingServer, embedding_server
 from tests.support.projects import Project, kept_workers, make_project, new_database, running_server
@@ -15,6 +19,22 @@ from tests.support.projects import Project, kept_workers, make_project, new_data
 def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with running_server(tmp_path_factory.mktemp("server")) as url, kept_workers():
         yield url
+
+
+@pytest.fixture(scope="package", autouse=True)
+def migrations() -> Iterator[None]:
+    """Read Dagster's migrations once; each new instance would read all of them twice to note the newest."""
+    known: dict[str | None, ScriptDirectory] = {}
+    read = ScriptDirectory.from_config
+
+    def once(config: Config) -> ScriptDirectory:
+        place = config.get_main_option("script_location")
+        if place not in known:
+            known[place] = read(config)
+        return known[place]
+
+    with mock.patch.object(ScriptDirectory, "from_config", once):
+        yield
 
 
 @pytest.fixture(scope="package")
@@ -27,4 +47,5 @@ def endpoint() -> Iterator[EmbeddingServer]:
 def project(server_url: str, endpoint: EmbeddingServer, tmp_path: Path) -> Iterator[Project]:
     """Documents that nothing has been made of yet."""
     with new_database(server_url) as url:
-        yield make_project(tmp_path / "project", database=url, embedder={"endpoint": endpoint.url, "model": "fake"})
+        embedder = {"endpoint": endpoint.url, "model": "fake"}
+        yield make_project(tmp_path / "project", database=url, buckets=4, embedder=embedder)

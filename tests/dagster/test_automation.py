@@ -56,6 +56,7 @@ def made(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.Te
         project = make_project(
             tmp_path_factory.mktemp("made") / "project",
             database=url,
+            buckets=4,
             embedder={"endpoint": endpoint.url, "model": "fake"},
         )
         project.index()

@@ -83,9 +83,9 @@ def made(
     embedder = {"endpoint": endpoint.url, "model": "fake"}
     notes = {"rota.txt": "Umbrellas are kept in the brass stand, by the caretaker."}
     with new_database(server_url) as url, new_database(server_url) as other:
-        first = make_project(folder / "docs", database=url, embedder=embedder)
+        first = make_project(folder / "docs", database=url, buckets=4, embedder=embedder)
         second = make_project(
-            folder / "notes", notes, database=other, embedder=embedder, dagster={"key_prefix": "notes"}
+            folder / "notes", notes, database=other, buckets=4, embedder=embedder, dagster={"key_prefix": "notes"}
         )
         yield first, second
 

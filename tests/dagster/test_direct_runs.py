@@ -27,7 +27,7 @@ _QUALITY, _VERSION = dg.AssetKey("retrieval_quality"), "dagster/data_version"
 
 def test_a_run_without_dagster_makes_what_the_job_makes(project: Project, server_url: str, tmp_path: Path) -> None:
     with new_database(server_url) as url:
-        other = make_project(tmp_path / "other", database=url, embedder=project.settings["embedder"])
+        other = make_project(tmp_path / "other", database=url, buckets=4, embedder=project.settings["embedder"])
         for edit in (None, EDITED):
             if edit:
                 project.write("handbook.md", edit)

@@ -83,6 +83,7 @@ def served(
         project = make_project(
             tmp_path_factory.mktemp("served") / "project",
             database=url,
+            buckets=4,
             buckets_per_run=2,
             embedder={"endpoint": endpoint.url, "model": "fake"},
         )
@@ -116,7 +117,7 @@ def test_the_first_index_is_that_of_one_machine(
     monkeypatch.setenv("DAGSTER_HOME", str(home))
     first = served.index("--distributed")
     with new_database(server_url) as url:
-        alone = make_project(tmp_path / "alone", database=url, embedder={"endpoint": endpoint.url, "model": "fake"})
+        alone = make_project(tmp_path / "alone", database=url, buckets=4, embedder=served.settings["embedder"])
         assert counts(first) == counts(alone.index())
         assert content(served) == content(alone)
 

@@ -82,9 +82,9 @@ def run(
     server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Project, dg.ExecuteInProcessResult]]:
     """The whole index by the job `index`, with settings and state as the environment names them."""
-    folder = tmp_path_factory.mktemp("whole")
+    folder, embedder = tmp_path_factory.mktemp("whole"), {"endpoint": endpoint.url, "model": "fake"}
     with new_database(server_url) as url:
-        project = make_project(folder / "project", database=url, embedder={"endpoint": endpoint.url, "model": "fake"})
+        project = make_project(folder / "project", database=url, buckets=len(KEYS), embedder=embedder)
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("PINCITE_CONFIG", str(project.config))
             patch.setenv("PINCITE_STATE", str(folder / "elsewhere"))
@@ -165,7 +165,7 @@ def test_backfills_in_parts_make_the_same_rows(
     wanted = content(whole)
     assert all(wanted[table] for table in ("documents", "chunks", "sentences", "terms", "postings"))
     with new_database(server_url) as url:
-        settings = {"database": url, "embedder": project.settings["embedder"]}
+        settings = {"database": url, "buckets": len(KEYS), "embedder": project.settings["embedder"]}
         halves = make_project(tmp_path / "halves", **settings)
         for names in (BEFORE_STATISTICS, BEFORE_INDEX, ("indexed_documents",)):
             for keys in (KEYS[:2], KEYS[2:]):

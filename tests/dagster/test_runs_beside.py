@@ -90,7 +90,7 @@ def parted(server_url: str, endpoint: EmbeddingServer, tmp_path: Path) -> Iterat
     """Nothing has been made yet; a run has two of four buckets."""
     with new_database(server_url) as url:
         embedder = {"endpoint": endpoint.url, "model": "fake"}
-        project = make_project(tmp_path / "parted", database=url, embedder=embedder, buckets_per_run=2)
+        project = make_project(tmp_path / "parted", database=url, embedder=embedder, buckets=4, buckets_per_run=2)
         with found(project):
             yield project
 
@@ -115,7 +115,7 @@ def of_one_run(
     """The rows that one run of all buckets makes."""
     with new_database(server_url) as url, direct_runs():
         embedder = {"endpoint": endpoint.url, "model": "fake"}
-        alone = make_project(tmp_path_factory.mktemp("alone") / "project", database=url, embedder=embedder)
+        alone = make_project(tmp_path_factory.mktemp("alone") / "project", database=url, buckets=4, embedder=embedder)
         alone.index()
         return content(alone)
 

@@ -150,7 +150,9 @@ def assert_verified(project: Project) -> None:
 def library_project(folder: Path, server: EmbeddingServer, **settings: Any) -> Project:
     """The documents, with settings under which some of their sentences are alike."""
     embedder = {"endpoint": server.url, "model": "fake"}
-    return make_project(folder, LIBRARY, embedder=embedder, sentences={"related_floor": 0.3}, **settings)
+    return make_project(
+        folder, LIBRARY, embedder=embedder, sentences={"related_floor": 0.3}, **{"buckets": 4, **settings}
+    )
 
 
 @contextmanager

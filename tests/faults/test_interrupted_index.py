@@ -38,7 +38,7 @@ def workers() -> Iterator[None]:
 @contextmanager
 def project_with(server: EmbeddingServer, folder: Path) -> Iterator[Project]:
     """A project on the embedded server of its state, which is stopped at the end whatever happened."""
-    project = make_project(folder, embedder={"endpoint": server.url, "model": "fake"})
+    project = make_project(folder, buckets=4, embedder={"endpoint": server.url, "model": "fake"})
     try:
         yield project
     finally:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-import os
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
-from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
 
 from resources.llm.factory import language_model
 from resources.llm.model import BoughtModel
@@ -23,10 +19,8 @@ from resources.postgres.server import PostgresServer
 from tests.support import direct_runs
 from tests.support.embedding_server import EmbeddingServer, embedding_server
 from tests.support.llm_server import LlmServer, llm_server
-from tests.support.projects import drop_database, kept_workers, running_server
+from tests.support.projects import kept_workers, new_database, running_server
 from tests.support.reply_data import settings
-
-_numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
@@ -35,35 +29,38 @@ def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
-@contextmanager
-def empty_database(server_url: str) -> Iterator[str]:
-    """The address of a new database, which is dropped at the end."""
-    name = f"test_{os.getpid()}_{next(_numbers)}"
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-        yield server_url.replace("/postgres?", f"/{name}?")
-    drop_database(server_url, name)
-
-
 @pytest.fixture
 def fresh_url(server_url: str) -> Iterator[str]:
-    with empty_database(server_url) as url:
+    with new_database(server_url) as url:
         yield url
 
 
+@pytest.fixture(scope="session")
+def migrated(server_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The name of a migrated database; to be copied, which costs less than to migrate another one."""
+    with new_database(server_url) as url:
+        with Database(url, tmp_path_factory.mktemp("migrated")) as made:
+            made.migrate()
+        yield str(conninfo_to_dict(url)["dbname"])
+
+
 @pytest.fixture(scope="module")
-def module_database(server_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+def module_database(server_url: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     """A migrated database for all tests of a module, which keep apart by generations of their own."""
-    with empty_database(server_url) as url, Database(url, tmp_path_factory.mktemp("state")) as made:
-        made.migrate()
+    with new_database(server_url, migrated) as url, Database(url, tmp_path_factory.mktemp("state")) as made:
         yield made
 
 
 @pytest.fixture
-def database(fresh_url: str, tmp_path: Path) -> Iterator[Database]:
+def migrated_url(server_url: str, migrated: str) -> Iterator[str]:
+    with new_database(server_url, migrated) as url:
+        yield url
+
+
+@pytest.fixture
+def database(migrated_url: str, tmp_path: Path) -> Iterator[Database]:
     """A migrated database, reached by its address."""
-    with Database(fresh_url, tmp_path) as made:
-        made.migrate()
+    with Database(migrated_url, tmp_path) as made:
         yield made
 
 

@@ -383,8 +383,8 @@ def test_an_idle_connection_may_have_any_number(database: Database) -> None:
 
 
 @pytest.mark.case(3)
-def test_a_second_run_is_refused_and_told_who_runs(database: Database, fresh_url: str, tmp_path: Path) -> None:
-    with Database(fresh_url, tmp_path) as other:
+def test_a_second_run_is_refused_and_told_who_runs(database: Database, migrated_url: str, tmp_path: Path) -> None:
+    with Database(migrated_url, tmp_path) as other:
         with database.exclusive("index"):
             wanted = f"another index run.*process {os.getpid()}"
             with pytest.raises(IndexStateError, match=wanted) as raised, other.exclusive("index"):
@@ -398,13 +398,13 @@ def test_a_second_run_is_refused_and_told_who_runs(database: Database, fresh_url
 
 @pytest.mark.case(3)
 def test_a_run_whose_process_was_killed_is_waited_for_until_the_server_sees_it(
-    database: Database, fresh_url: str, monkeypatch: pytest.MonkeyPatch
+    database: Database, migrated_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next run may come before the server has seen that its client is gone."""
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     paused: list[float] = []
-    with psycopg.connect(fresh_url, application_name=f"pincite index, process {ended.pid}") as killed:
+    with psycopg.connect(migrated_url, application_name=f"pincite index, process {ended.pid}") as killed:
         killed.execute("SELECT pg_advisory_lock(%s)", [lock_key("index")])
 
         def pause(seconds: float) -> None:
@@ -436,7 +436,7 @@ def test_a_lock_is_free_before_the_server_sees_that_its_connection_is_closed(
 
 @pytest.mark.case(3)
 def test_a_run_that_waits_gets_its_turn(
-    database: Database, fresh_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: Database, migrated_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order: list[str] = []
     refused, free = threading.Event(), threading.Event()
@@ -446,7 +446,7 @@ def test_a_run_that_waits_gets_its_turn(
         free.wait(HANG_SECONDS)
 
     def second() -> None:
-        with Database(fresh_url, tmp_path) as other, other.exclusive("index", wait_seconds=600):
+        with Database(migrated_url, tmp_path) as other, other.exclusive("index", wait_seconds=600):
             order.append("second")
 
     monkeypatch.setattr("resources.postgres.database.time.sleep", pause)
@@ -462,9 +462,9 @@ def test_a_run_that_waits_gets_its_turn(
 
 @pytest.mark.case(3)
 def test_a_run_that_lost_its_lock_cannot_write_once_another_has_begun(
-    database: Database, fresh_url: str, tmp_path: Path
+    database: Database, migrated_url: str, tmp_path: Path
 ) -> None:
-    with Database(fresh_url, tmp_path) as other, database.exclusive("index"):
+    with Database(migrated_url, tmp_path) as other, database.exclusive("index"):
         with psycopg.connect(database.url, autocommit=True) as administrator:
             administrator.execute(
                 "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
@@ -482,9 +482,9 @@ def test_a_run_that_lost_its_lock_cannot_write_once_another_has_begun(
 
 @pytest.mark.case(3)
 def test_runs_of_other_buckets_go_on_together_and_one_of_all_is_alone(
-    database: Database, fresh_url: str, tmp_path: Path
+    database: Database, migrated_url: str, tmp_path: Path
 ) -> None:
-    with Database(fresh_url, tmp_path) as other, Database(fresh_url, tmp_path) as third:
+    with Database(migrated_url, tmp_path) as other, Database(migrated_url, tmp_path) as third:
         with database.share("index", [0, 1]), other.share("index", [2]):
             for each, bucket in ((database, 0), (database, 1), (other, 2)):
                 with each.writing(bucket) as connection:
@@ -510,12 +510,12 @@ def test_a_run_of_some_buckets_may_write_nothing_else(database: Database, bucket
 
 @pytest.mark.case(3)
 def test_a_run_that_divides_documents_otherwise_takes_over_from_those_before(
-    database: Database, fresh_url: str, tmp_path: Path
+    database: Database, migrated_url: str, tmp_path: Path
 ) -> None:
     """Bucket 8 of 16 has documents of bucket 4 of 8: their runs may not both write. Runs of one number go on."""
     with (
-        Database(fresh_url, tmp_path) as beside,
-        Database(fresh_url, tmp_path) as newer,
+        Database(migrated_url, tmp_path) as beside,
+        Database(migrated_url, tmp_path) as newer,
         database.share("index", [8], count=16),
         beside.share("index", [9], count=16),
     ):
@@ -532,8 +532,8 @@ def test_a_run_that_divides_documents_otherwise_takes_over_from_those_before(
 
 
 @pytest.mark.case(3)
-def test_of_two_runs_of_a_bucket_the_newer_writes(database: Database, fresh_url: str, tmp_path: Path) -> None:
-    with Database(fresh_url, tmp_path) as newer, database.share("index", [0, 1]), newer.share("index", [1, 2]):
+def test_of_two_runs_of_a_bucket_the_newer_writes(database: Database, migrated_url: str, tmp_path: Path) -> None:
+    with Database(migrated_url, tmp_path) as newer, database.share("index", [0, 1]), newer.share("index", [1, 2]):
         with pytest.raises(IndexStateError, match="took over its buckets") as raised, database.writing(1):
             pass
         assert raised.value.code == "lock_lost"
@@ -545,10 +545,10 @@ def test_of_two_runs_of_a_bucket_the_newer_writes(database: Database, fresh_url:
 @pytest.mark.case(3)
 @pytest.mark.parametrize("alone", ["the older", "the newer"])
 def test_a_run_without_its_lock_writes_nothing_that_a_newer_one_may(
-    database: Database, fresh_url: str, tmp_path: Path, alone: str
+    database: Database, migrated_url: str, tmp_path: Path, alone: str
 ) -> None:
     """Of two runs one is of the whole corpus, the other of bucket 1."""
-    with Database(fresh_url, tmp_path) as other:
+    with Database(migrated_url, tmp_path) as other:
         runs = {"the older": database, "the newer": other}
         held = {
             name: each.exclusive("index") if name == alone else each.share("index", [1]) for name, each in runs.items()
@@ -569,16 +569,16 @@ def test_a_run_without_its_lock_writes_nothing_that_a_newer_one_may(
 
 @pytest.mark.case(3)
 def test_who_waits_to_be_alone_comes_before_those_who_ask_later(
-    database: Database, fresh_url: str, tmp_path: Path
+    database: Database, migrated_url: str, tmp_path: Path
 ) -> None:
     order, waits = [], threading.Event()
 
     def alone() -> None:
-        with Database(fresh_url, tmp_path) as other, other.exclusive("index", 600, lambda busy: waits.set()):
+        with Database(migrated_url, tmp_path) as other, other.exclusive("index", 600, lambda busy: waits.set()):
             order.append("alone")
 
     waiter = threading.Thread(target=alone, daemon=True)
-    with Database(fresh_url, tmp_path) as later:
+    with Database(migrated_url, tmp_path) as later:
         with database.share("index", [0]):
             waiter.start()
             assert waits.wait(HANG_SECONDS)
@@ -592,9 +592,9 @@ def test_who_waits_to_be_alone_comes_before_those_who_ask_later(
 
 @pytest.mark.case(3)
 def test_a_new_run_waits_for_what_the_one_before_it_is_writing(
-    database: Database, fresh_url: str, tmp_path: Path
+    database: Database, migrated_url: str, tmp_path: Path
 ) -> None:
-    with Database(fresh_url, tmp_path) as other, database.exclusive("index"):
+    with Database(migrated_url, tmp_path) as other, database.exclusive("index"):
         with psycopg.connect(database.url, autocommit=True) as administrator, database.writing():
             administrator.execute(
                 "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "

@@ -40,7 +40,7 @@ def made(server_url: str, tmp_path_factory: pytest.TempPathFactory, endpoint: Em
     folder = tmp_path_factory.mktemp("ranges") / "project"
     with quick_runs(), new_database(server_url) as url:
         embedder = {"endpoint": endpoint.url, "model": "fake"}
-        project = make_project(folder, documents, database=url, embedder=embedder)
+        project = make_project(folder, documents, database=url, buckets=4, embedder=embedder)
         project.index(code=3)
         yield project
 
@@ -328,7 +328,7 @@ def test_what_was_bought_is_not_bought_again(
     llm = {"base_url": server.url, "model": "writer", "prices": {"writer": {"prompt": 2.0, "completion": 4.0}}}
     with quick_runs(), new_database(server_url) as url:
         project = make_project(
-            tmp_path / "project", texts(6), database=url, llm=llm,
+            tmp_path / "project", texts(6), database=url, buckets=4, llm=llm,
             enrichment={"context": "llm"}, embedder={"endpoint": endpoint.url, "model": "fake"},
         )  # fmt: skip
         project.index()

@@ -47,7 +47,11 @@ def made(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.Te
     folder = tmp_path_factory.mktemp("stored")
     with pytest.MonkeyPatch.context() as patch, s3_store(patch) as store, new_database(server_url) as url:
         project = make_project(
-            folder / "project", database=url, embedder={"endpoint": endpoint.url, "model": "fake"}, tables=store.address
+            folder / "project",
+            database=url,
+            buckets=4,
+            tables=store.address,
+            embedder={"endpoint": endpoint.url, "model": "fake"},
         )
         project.write("board/minutes.pdf", pdf_of(folder / "m.pdf", [[(72, 700, MINUTES)]]).read_bytes())
         project.write("board/minutes.pdf.meta.yaml", "groups: [board]\n")
@@ -106,7 +110,7 @@ def test_an_index_over_a_store_is_the_same_as_one_on_a_disk(
     made: Made, server_url: str, endpoint: EmbeddingServer, tmp_path: Path
 ) -> None:
     with new_database(server_url) as url:
-        local = make_project(tmp_path / "local", database=url, embedder={"endpoint": endpoint.url, "model": "fake"})
+        local = make_project(tmp_path / "local", database=url, buckets=4, embedder=made.project.settings["embedder"])
         shutil.copytree(made.project.docs, local.docs, dirs_exist_ok=True)
         local.index()
         assert content(local) == content(made.project)

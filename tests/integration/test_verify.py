@@ -29,7 +29,9 @@ def indexed(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest
     """Two generations, the second live; a restricted document, one that fails, and one in its last good version."""
     with new_database(server_url) as url:
         embedder = {"endpoint": endpoint.url, "model": "first"}
-        project = make_project(tmp_path_factory.mktemp("indexed") / "project", database=url, embedder=embedder)
+        project = make_project(
+            tmp_path_factory.mktemp("indexed") / "project", database=url, buckets=4, embedder=embedder
+        )
         project.write(
             "board/minutes.txt", "The council adopted the budget. Members approved the repairs of the roof.\n"
         )

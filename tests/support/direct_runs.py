@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 from unittest import mock
@@ -14,6 +16,7 @@ import dagster as dg
 from assets.definitions import build_defs
 from assets.stages import ListingConfig
 from pincite.run import failed_check
+from pipelines.settings.base import Settings
 from resources.checks.stages import CHECKS, check
 from resources.state.state import State
 from tests.support.projects import kept_workers
@@ -24,9 +27,13 @@ def direct_runs() -> Iterator[None]:
     """Let runs of this test process call the assets one after another, as the job orders them.
 
     The assets, their checks and the errors of a run are the product's own. What is left out is Dagster: its records in
-    the state folder, its retries and its handling of signals, which tests/dagster hold."""
-    with mock.patch("pincite.run.dagster_job", direct_job):
+    the state folder, its retries and its handling of signals, which tests/dagster hold. Installed packages are asked
+    for their versions once, since none changes meanwhile."""
+    with mock.patch("pincite.run.dagster_job", direct_job), mock.patch("importlib.metadata.version", _version):
         yield
+
+
+_version = cache(importlib.metadata.version)
 
 
 @contextmanager
@@ -43,15 +50,27 @@ def direct_job(
     """Give what `pincite.run.dagster_job` gives."""
 
     def execute() -> None:
-        definitions = build_defs({"state": state}, settings=state.settings)
         config = ListingConfig(sources=list(state.listing.now().sources), allow_deletions=allow_deletions)
-        graph = definitions.resolve_asset_graph().toposorted_asset_keys
-        made = [key for key in graph if key.path[-1] in only or not only]
+        assets = _assets(state.settings)
+        made = [key for key in assets if key.path[-1] in only or not only]
         for key in made:
-            _materialise(definitions.resolve_assets_def(key), key, state, due, config, made)
+            _materialise(assets[key], key, state, due, config, made)
             _check(state, key.path[-1])
 
     yield execute
+
+
+_made: dict[tuple[int, str], dict[dg.AssetKey, dg.AssetsDefinition]] = {}
+
+
+def _assets(settings: Settings) -> dict[dg.AssetKey, dg.AssetsDefinition]:
+    """Return the assets in the order of the job, which depends on their partitions and names alone."""
+    by = settings.buckets, repr(settings.dagster)
+    if by not in _made:
+        definitions = build_defs(settings=settings)
+        graph = definitions.resolve_asset_graph().toposorted_asset_keys
+        _made[by] = {key: definitions.resolve_assets_def(key) for key in graph}
+    return _made[by]
 
 
 def _materialise(

@@ -151,7 +151,7 @@ def make_project(folder: Path, documents: Mapping[str, str] | None = None, **set
     project = Project(folder)
     for uri, text in (DOCUMENTS if documents is None else documents).items():
         project.write(uri, text)
-    base = {"state": "state", "buckets": 4, "parsing": {"workers": 1}, "sources": [{"name": "docs", "path": "docs"}]}
+    base = {"state": "state", "buckets": 2, "parsing": {"workers": 1}, "sources": [{"name": "docs", "path": "docs"}]}
     project.configure(**{**base, **settings})
     return project
 

@@ -35,7 +35,7 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Project,
     """A project after `pincite index`, and what that printed; its embedder goes on answering."""
     with embedding_server() as endpoint:
         embedder = {"endpoint": endpoint.url, "model": "fake"}
-        project = make_project(tmp_path_factory.mktemp("browsed") / "project", embedder=embedder)
+        project = make_project(tmp_path_factory.mktemp("browsed") / "project", buckets=4, embedder=embedder)
         ran = subprocess.run(command(project, "index", "--json"), capture_output=True, text=True)
         assert ran.returncode == 0, ran.stderr
         yield project, json.loads(ran.stdout)

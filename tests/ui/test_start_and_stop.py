@@ -66,7 +66,7 @@ def test_changed_settings_are_seen_when_the_location_is_reloaded(tmp_path: Path)
             said = ask(f"{{ assetNodeOrError(assetKey: {key}) {{ ... on AssetNode {{ partitionKeys }} }} }}")
             return list(said["assetNodeOrError"]["partitionKeys"])
 
-        assert len(partitions()) == 4
+        assert len(partitions()) == 2
         project.configure(buckets=8)
         ask('mutation { reloadRepositoryLocation(repositoryLocationName: "pincite") { __typename } }')
         assert len(partitions()) == 8

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.support.defences import DEFENCES
@@ -17,6 +19,7 @@ from tests.support.reliability import CASES, ORACLE, Told, missing, page
 pytest_plugins = "pytester"
 
 TESTS = ROOT / "tests"
+assert np.__name__ in sys.modules, "pytester forgets what a session within this one imports, and numpy loads but once"
 SOURCE = """
 import pytest
 

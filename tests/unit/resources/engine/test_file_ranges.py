@@ -4,7 +4,7 @@ it, none is lost, and none is there twice."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cache, lru_cache, partial
 from itertools import pairwise
 from random import Random
 from typing import Any
@@ -27,7 +27,7 @@ from pipelines.records import (
     StructuralChunk,
 )
 from pipelines.schemas import to_table
-from pipelines.settings.base import settings_from
+from pipelines.settings.base import Settings, settings_from
 from pipelines.stages import STAGE_OF_TABLE, STAGES, Frozen
 from resources.engine import Engine, Outcomes, StageReport, Work, Works
 from resources.engine.memory import MemoryFiles, MemoryManifest
@@ -128,6 +128,11 @@ class Noting(MemoryManifest):
             assert all(one.after <= other.first for one, other in pairwise(held)), "no document is in two commits"
 
 
+@cache
+def settings_of(buckets: int) -> Settings:
+    return settings_from({"buckets": buckets})
+
+
 class Corpus:
     """Documents, and tables made of them under any number of buckets."""
 
@@ -136,10 +141,15 @@ class Corpus:
         self.manifest, self.tables = Noting(), ParquetTables(MemoryFiles())
         self.computed: dict[str, list[str]] = {}
         self.reports: dict[str, StageReport] = {}
+        self._engines: dict[tuple[int, str, bool], Engine] = {}
 
     def engine(self, retry_failed: bool = False) -> Engine:
-        run = Run(self.run, retry_failed=retry_failed)
-        return Engine(settings_from({"buckets": self.buckets}), self.tables, self.manifest, run, Frozen(), {})
+        """An engine under the present settings. It holds nothing that a run changes."""
+        key = self.buckets, self.run, retry_failed
+        if key not in self._engines:
+            run = Run(self.run, retry_failed=retry_failed)
+            self._engines[key] = Engine(settings_of(self.buckets), self.tables, self.manifest, run, Frozen(), {})
+        return self._engines[key]
 
     def listed(self, buckets: Collection[int] | None = None) -> None:
         commit_listing(self.engine(), Documents(self.contents), ["docs"], buckets=buckets)
@@ -195,13 +205,19 @@ class Corpus:
         return [(row.table, row.range) for row in rows]
 
 
-def check(corpus: Corpus, of: Contents | None = None) -> None:
-    """Everything is as it is made from nothing; and another run finds nothing to do."""
-    fresh = Corpus(corpus.contents if of is None else of, 1)
+@lru_cache(maxsize=4)
+def made_from_nothing(contents: tuple[tuple[str, str], ...]) -> dict[str, Any]:
+    """Return what one run makes of these documents, in one file for each table."""
+    fresh = Corpus(dict(contents))
     with pytest.MonkeyPatch.context() as patch:
         limit_files(patch, 1000, 500)
         fresh.update()
-    found, wanted = corpus.everything(), fresh.everything()
+    return fresh.everything()
+
+
+def check(corpus: Corpus, of: Contents | None = None) -> None:
+    """Everything is as it is made from nothing; and another run finds nothing to do."""
+    found, wanted = corpus.everything(), made_from_nothing(tuple((corpus.contents if of is None else of).items()))
     for table, (rows, states) in wanted.items():
         if table == LISTING and of is not None:
             continue
