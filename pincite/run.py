@@ -1,5 +1,5 @@
 """The building of an index on this machine, for `pincite index` and `export-texts` and for Python: whether there is
-work, and the Dagster job that does it, or a run without Dagster if files were only removed."""
+work, and the Dagster job that does it, or a run without Dagster if few documents changed."""
 
 from __future__ import annotations
 
@@ -39,6 +39,9 @@ from resources.state.state import LAST_OF_TEXT, State
 
 Progress = Callable[[str, int, int], None]
 _KINDS_SHOWN = 5
+FEW = 4
+"""Most new or changed documents of a run that is made without Dagster, whose start and records take a second or two.
+Removed documents do not count."""
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
 
 
@@ -150,16 +153,15 @@ def _run_locked(
             return outcome.result(state, served, time.perf_counter() - started)
         guard(state, allow_deletions)
     _require_documents(state)
-    if due.removals and not retry_failed and not _dagster_is_watched(state):
-        _execute(state, direct_run(state, due.buckets, allow_deletions))
-        return outcome.result(state, served, time.perf_counter() - started)
     fresh = new_documents(state, served)
     if fresh.documents:
         require_models(state.settings)
         state.warmup.start(fresh.documents, fresh.added_bytes)
     buckets = range(state.settings.buckets) if retry_failed else due.buckets
     state.run.report_start("beginning the run")
-    _execute(state, dagster_job(state, buckets, allow_deletions))
+    few = due.touched is not None and due.touched <= FEW and not retry_failed
+    run = direct_run if few and not _dagster_is_watched(state) else dagster_job
+    _execute(state, run(state, buckets, allow_deletions))
     return outcome.result(state, served, time.perf_counter() - started)
 
 

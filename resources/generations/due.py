@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -49,11 +50,12 @@ def served_now(state: State) -> Served:
 @dataclass(frozen=True, slots=True)
 class Due:
     """The buckets that a run must look at. If `up_to_date` is given, the last run already left the result that another
-    would make, and nothing is to do. If `removals` is true, files were removed since, and nothing else has changed."""
+    would make, and nothing is to do. `touched` counts the documents that are new or changed, or readable or unreadable
+    now, if they and removed ones are all that has changed since the live generation was published."""
 
     buckets: range
     up_to_date: PublishResult | None = None
-    removals: bool = False
+    touched: int | None = None
 
 
 def find_due(state: State) -> Due:
@@ -81,10 +83,10 @@ def _due(state: State) -> Due:
     changes = _changes(state, failed)
     changed = changes.keys() | {bucket_of(doc_id, state.settings.buckets) for doc_id in again}
     if changed:
-        removals = not again and not any(changes.values()) and wanted.generation == live.generation
+        touched = None if again or wanted.generation != live.generation else sum(changes.values())
         if engine.spans_buckets():
-            return replace(everything, removals=removals)
-        return Due(range(min(changed), max(changed) + 1), removals=removals)
+            return replace(everything, touched=touched)
+        return Due(range(min(changed), max(changed) + 1), touched=touched)
     if wanted.generation != live.generation:
         return replace(everything, up_to_date=stored_verdict(state, wanted))
     counts = GenerationTables(state.database, wanted).counts()
@@ -105,18 +107,19 @@ def _whole(state: State, kept: Mapping[int, GenerationRow]) -> bool:
         return False
 
 
-def _changes(state: State, failures: Sequence[Failure]) -> dict[int, bool]:
-    """Return the buckets in which a file was added, changed or removed, or became readable or unreadable; False for
-    those in which files were only removed."""
+def _changes(state: State, failures: Sequence[Failure]) -> Counter[int]:
+    """Count by bucket the documents that were added or changed, or became readable or unreadable. A bucket in which
+    files were only removed counts 0."""
     listed = state.listing.now()
     unread = {failure.doc_id for failure in listed.failures}
     before = {item.doc_id for item in failures if item.stage == "raw_documents" and item.source in listed.sources}
     merged = merged_listing(state.engine, listed.documents, listed.sources, listed.failures, listed.known)
-    changes: dict[int, bool] = {}
+    changes = Counter[int]()
     for part, found in merged:
         if not found.same and listed_output(from_table(RawDocument, found.now)) != part.output("raw_documents"):
-            changes[part.bucket] = changes.get(part.bucket, False) or found.counts[0] > 0
-    return changes | {bucket_of(doc_id, state.settings.buckets): True for doc_id in unread ^ before}
+            changes[part.bucket] += found.counts[0]
+    changes.update(bucket_of(doc_id, state.settings.buckets) for doc_id in unread ^ before)
+    return changes
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,16 @@
 """Runs without Dagster make what runs of the job make, and Dagster records them once it is opened.
 
-Of the product, they are runs in which files were only removed. Those of tests (tests/support/direct_runs.py) are any.
+The product makes one if few documents were added or changed. Those of tests (tests/support/direct_runs.py) are any.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
 
 import dagster as dg
+import pytest
 
 import assets.definitions  # noqa: F401
 import pincite.run
@@ -32,8 +34,9 @@ def test_a_run_without_dagster_makes_what_the_job_makes(project: Project, server
             if edit:
                 project.write("handbook.md", edit)
                 other.write("handbook.md", edit)
-            by_the_job = project.index()
-            with direct_runs():
+            with mock.patch.object(pincite.run, "FEW", -1):
+                by_the_job = project.index()
+            with direct_runs(), mock.patch.object(pincite.run, "FEW", -1):
                 assert other.index()["documents"] == by_the_job["documents"]
             rows = content(project)
             assert content(other) == rows and rows["chunks"] and rows["sentences"]
@@ -49,17 +52,33 @@ def test_assets_are_made_after_those_that_they_depend_on() -> None:
     assert all(ORDER.index(before) < ORDER.index(asset) for asset in ORDER for before in BEFORE[asset])
 
 
-def test_a_removal_without_dagster_makes_what_the_job_makes(project: Project, server_url: str, tmp_path: Path) -> None:
+def _remove(project: Project) -> None:
+    (project.docs / "handbook.md").unlink()
+
+
+def _edit(project: Project) -> None:
+    project.write("handbook.md", EDITED)
+
+
+def _replace(project: Project) -> None:
+    _remove(project)
+    project.write("new.md", EDITED)
+
+
+@pytest.mark.parametrize("change", [_remove, _edit, _replace])
+def test_a_small_run_without_dagster_makes_what_the_job_makes(
+    project: Project, server_url: str, tmp_path: Path, change: Callable[[Project], None]
+) -> None:
     with new_database(server_url) as url:
         other = make_project(tmp_path / "other", database=url, embedder=project.settings["embedder"])
         for each in (project, other):
             each.index()
-            (each.docs / "handbook.md").unlink()
+            change(each)
         with mock.patch.object(pincite.run, "dagster_job", side_effect=AssertionError):
             direct = project.index()
         with mock.patch.object(pincite.run, "_dagster_is_watched", return_value=True):
             by_the_job = other.index()
-        assert direct["documents"] == by_the_job["documents"] and direct["documents"]["removed"] == 1
+        assert direct["documents"] == by_the_job["documents"] and direct["embedded"] == by_the_job["embedded"]
         assert direct["chunks"] == by_the_job["chunks"] and direct["published"]
         assert content(project) == content(other)
         assert project.run("verify").code == 0
@@ -104,7 +123,8 @@ def test_the_next_run_of_the_job_records_a_removal_before_itself(project: Projec
     (project.docs / "handbook.md").unlink()
     project.index()
     project.write("handbook.md", EDITED)
-    project.index()
+    with mock.patch.object(pincite.run, "FEW", -1):
+        project.index()
     with dg.DagsterInstance.from_config(str(project.state / "dagster")) as instance:
         records = instance.get_run_records()
         latest = instance.get_latest_materialization_event(dg.AssetKey("search_index"))
@@ -126,6 +146,14 @@ def test_a_removal_that_fails_is_recorded_too(project: Project) -> None:
     with dg.DagsterInstance.from_config(str(project.state / "dagster")) as instance:
         statuses = [run.status for run in instance.get_runs()]
     assert statuses.count(dg.DagsterRunStatus.FAILURE) == 1
+
+
+def test_many_changes_are_a_run_of_the_job(project: Project) -> None:
+    project.index()
+    for number in range(pincite.run.FEW + 1):
+        project.write(f"new{number}.md", EDITED)
+    project.index()
+    assert not noted_runs(project.state / "dagster")
 
 
 def test_who_watches_dagster_sees_a_removal_as_a_run_of_the_job(project: Project) -> None:

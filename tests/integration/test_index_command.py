@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from pincite.ui.services import _record_direct_runs
 from resources.workers.sandbox import holds, layers_text
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.places import ROOT
@@ -81,6 +82,7 @@ def computed(project: Project) -> dict[str, int]:
     import dagster as dg
 
     counts: dict[str, int] = {}
+    _record_direct_runs(project.state)
     with dg.DagsterInstance.from_config(str(project.state / "dagster")) as instance:
         run = instance.get_runs(limit=1)[0]
         for entry in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION):
