@@ -235,3 +235,20 @@ def test_figures_of_others_stand_so_in_their_source(name: str, figures: Figures)
     if figures.kind == PEER:
         page = (ROOT / "docs" / "measured" / "peers.md").read_text(encoding="utf-8")
         assert re.split("[,;]", figures.source)[0] in page, "the version is another one"
+
+
+def test_other_systems_have_one_figure_on_all_pages() -> None:
+    """What README rounds is of docs/measured/peers.md, whose rows the page of results repeats by their names."""
+    found = (ROOT / "docs" / "measured" / "results.md").read_text("utf-8")
+    rows = [
+        [cell.strip() for cell in line.split("|")[2:-1]] for line in re.findall(r"^\| another system .*$", found, re.M)
+    ]
+    told = {name: [float(cell) for cell in cells if "." in cell] for name, *cells in rows}
+    assert told == {row.name: list(row.values.values()) for row in PUBLISHED["policies"]}
+    peers = (ROOT / "docs" / "measured" / "peers.md").read_text("utf-8").partition("## What is found")[2]
+    firsts = re.findall(r"^\| (\w+).*? \| (\d+\.\d) \| \d+\.\d \| \d+\.\d \|$", peers, re.M)
+    shown = re.findall(r"^\| (\w+).* \| (\d+) / (\d+|none) \|$", (ROOT / "README.md").read_text("utf-8"), re.M)
+    assert len(shown) > 4
+    for system, *values in shown:
+        known = {round(float(value)) for name, value in firsts if name == system}
+        assert {int(value) for value in values if value != "none"} <= known, system
