@@ -144,12 +144,11 @@ sentence."""
 
 
 def as_examples(statements: Iterable[Suggestion], rows: Iterable[Suggestion]) -> list[Suggestion]:
-    """Return the short candidates in an order in which people like to read them: those of statements first, and of each
-    kind those first that are one plain clause. Statements that keep their order (`Boats pay how much a night?`) are
-    taken only where nothing else can be asked."""
+    """Return the short candidates, the most readable first: statements before rows, and one plain clause before
+    others. Statements that keep their order (`Boats pay how much a night?`) come last."""
     short = [[each for each in kind if len(each.question) <= LONGEST_EXAMPLE] for kind in (statements, rows)]
-    turned = [each for each in short[0] if each.rank == 0]
-    kinds = [turned, short[1]] if turned or short[1] else [short[0]]
+    kept = [each for each in short[0] if each.rank]
+    kinds = [each for each in short[0] if not each.rank], short[1], kept
     return [each for kind in kinds for each in sorted(spread(kind), key=_is_joined)]
 
 

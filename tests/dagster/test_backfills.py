@@ -177,7 +177,7 @@ def test_the_error_of_a_run_is_read_back(
     run_id = failing(body, instance)
     error = error_of(instance, run_id)
     assert (error.code, error.exit_code) == (code, exit_code)
-    assert str(error) == (message or f"run {run_id} failed: KeyError: 'none'")
+    assert str(error) == (message or f"run {run_id} failed: KeyError: 'none'; see its log in Dagster's UI")
 
 
 def test_a_usage_error_keeps_its_exit_code(instance: dg.DagsterInstance) -> None:
@@ -447,7 +447,9 @@ def test_lines_tell_of_runs_as_they_begin_end_and_are_tried_again(instance: dg.D
     assert looked() == [f"run {first[:8]} on worker-1: lamps of buckets 00 to 01, started"]
     assert bars[-1] == ("chunks", 3, 10)
     instance.report_run_failed(run, "killed")
-    assert looked() == [f"run {first[:8]} on worker-1: lamps of buckets 00 to 01, failed: run {first} failed: killed"]
+    assert looked() == [
+        f"run {first[:8]} on worker-1: lamps of buckets 00 to 01, failed: run {first} failed: killed; see its log in Dagster's UI"
+    ]
     again = launched(dg.DagsterRunStatus.NOT_STARTED, **{"dagster/parent_run_id": first})
     assert looked() == [f"run {again[:8]} tries again what run {first[:8]} did not finish"]
     assert [found.run_id for found in runs_of(instance, "b")] == [first, again]

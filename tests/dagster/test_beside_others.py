@@ -17,6 +17,7 @@ import dagster as dg
 import pytest
 
 from pincite.dagster import definitions
+from pincite.ui.services import _record_direct_runs
 from pipelines.errors import SettingsError
 from resources.dagster_instance.home import PROCESS, STEPS, dagster_home
 from tests.dagster.test_definitions import BUCKETED, WHOLE
@@ -182,6 +183,7 @@ def test_the_command_records_its_runs_under_the_names_of_the_settings(project: P
     assert project.index()["embedded"] == {"chunks": 0, "sentences": 0}, "another name makes nothing again"
     project.write("new.txt", "Umbrellas are kept in the brass stand.")
     project.index()
+    _record_direct_runs(project.state)
     with dg.DagsterInstance.from_config(str(dagster_home(project.state))) as instance:
         assert [run.job_name for run in instance.get_runs()] == ["docs_index", "index"]
         assert instance.get_latest_materialization_event(dg.AssetKey(["docs", "search_index"]))

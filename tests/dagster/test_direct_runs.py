@@ -70,7 +70,7 @@ def test_a_small_run_without_dagster_makes_what_the_job_makes(
     project: Project, server_url: str, tmp_path: Path, change: Callable[[Project], None]
 ) -> None:
     with new_database(server_url) as url:
-        other = make_project(tmp_path / "other", database=url, embedder=project.settings["embedder"])
+        other = make_project(tmp_path / "other", database=url, buckets=4, embedder=project.settings["embedder"])
         for each in (project, other):
             each.index()
             change(each)

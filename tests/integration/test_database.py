@@ -473,7 +473,7 @@ def test_a_run_that_lost_its_lock_cannot_write_once_another_has_begun(
         with database.writing() as connection:
             connection.execute("SELECT 1")
         with other.exclusive("index"):
-            with pytest.raises(IndexStateError, match="another run has begun") as raised, database.writing():
+            with pytest.raises(IndexStateError, match="a newer run now writes") as raised, database.writing():
                 pass
             with other.writing() as connection:
                 connection.execute("SELECT 1")

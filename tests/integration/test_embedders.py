@@ -399,7 +399,7 @@ def test_a_vector_that_cannot_be_used_is_told_and_the_others_are_made(server: Em
         remote(server).passages(["one", "two", "three"])
     assert (caught.value.code_of("two"), caught.value.refused.keys()) == ("vector", {"two"})
     server.next(spoils, lambda texts: spoils([*texts, "more"]))
-    with pytest.raises(ModelError, match=r"not finite for the question 'two' .* mend the model") as told:
+    with pytest.raises(ModelError, match=r"not finite for the question 'two' .* check the model") as told:
         remote(server).queries(["one", "two"])
     assert told.value.code == "bad_vector"
 

@@ -46,7 +46,7 @@ def test_a_state_that_cannot_be_made_is_named_with_the_remedy(tmp_path: Path, fr
     project = make_project(tmp_path / "project", database=fresh_url, state=str(tmp_path / "file" / "state"))
     ran = project.run(asked)
     assert (ran.code, ran.json["error"]["code"]) == (1, "state")
-    assert f"{tmp_path}/file/state cannot be used: Not a directory; choose another with --state" in ran.out
+    assert f"{tmp_path}/file/state cannot be used: Not a directory; choose another folder with --state" in ran.out
 
 
 @pytest.mark.faults

@@ -294,7 +294,7 @@ def test_an_object_whose_server_breaks_off_is_read_on(
 def test_objects_that_all_fail_are_the_source_failing(bucket: LyingBucket, tmp_path: Path) -> None:
     bucket.pages = {"": ([Object(f"under/{number}.md") for number in range(60)], "")}
     bucket.objects = {f"under/{number}.md": answer(b"", status="500 Broken") for number in range(60)}
-    with pytest.raises(SourceError, match="20 in a row"):
+    with pytest.raises(SourceError, match="20 entries in a row"):
         bring(bucket, tmp_path)
 
 

@@ -211,7 +211,7 @@ def test_models_that_are_no_rerankers_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"no config\.json in this folder"):
+    with pytest.raises(ModelError, match=r"the folder has no config\.json"):
         scores(tmp_path)
 
 

@@ -149,7 +149,7 @@ def test_what_was_lost_from_the_state_is_asked_for_again(site: Site, tmp_path: P
     with closing(source):
         entries = {entry.uri: entry for page in source.entries() for entry in page}
         site.html("/docs/choir.html", "Other.")
-        with pytest.raises(DocumentError, match="changed after it was listed"):
+        with pytest.raises(DocumentError, match="changed after the listing"):
             list(source.read(entries["choir.html"]))
 
 

@@ -504,7 +504,7 @@ def test_a_revision_column_decides_what_is_fetched(rows: Rows, tmp_path: Path) -
     ("query", "told"),
     [
         ("SELECT id FROM papers", "either text or bytes"),
-        ("SELECT text FROM papers", "must give id"),
+        ("SELECT text FROM papers", "must return id"),
         ("SELECT id, text FROM nowhere", "nowhere"),
         ("DELETE FROM papers RETURNING id, text", "syntax error"),
         (

@@ -154,7 +154,7 @@ def test_other_pooling_gives_no_vectors_of_parts(tmp_path: Path, mode: str) -> N
     made = made_by(model=str(path))
     assert not made.pools
     assert np.allclose(np.linalg.norm(made.passages(SHORT), axis=1), 1.0, atol=1e-5)
-    with pytest.raises(ModelError, match="no vectors of tokens"):
+    with pytest.raises(ModelError, match="no token vectors"):
         made.with_spans(SHORT[:1], [[(0, 8)]])
 
 
@@ -163,7 +163,7 @@ def test_an_endpoint_and_static_vectors_give_none_either() -> None:
     for made in (make_embedder(resolve(settings, "english-small"), settings), StaticEmbedder()):
         assert isinstance(made, EndpointEmbedder | StaticEmbedder)
         assert not made.pools
-        with pytest.raises(ModelError, match="no vectors of tokens"):
+        with pytest.raises(ModelError, match="no token vectors"):
             made.with_spans(["text"], [[(0, 4)]])
 
 

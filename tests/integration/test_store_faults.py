@@ -380,7 +380,7 @@ def test_a_manifest_without_end_is_given_up(files: Site, tmp_path: Path, monkeyp
 def test_a_token_is_sent_to_its_server_and_told_nobody(
     files: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(SourceError, match="the variable WIKI_TOKEN is not set"):
+    with pytest.raises(SourceError, match="the environment variable WIKI_TOKEN is not set"):
         bring(of_site(files, "/files/a.md", token="WIKI_TOKEN"), tmp_path)
     monkeypatch.setenv("WIKI_TOKEN", "s3cret")
     assert names(bring(of_site(files, "/files/a.md", token="WIKI_TOKEN"), tmp_path)) == ["a.md"]

@@ -26,7 +26,7 @@ def test_the_lineage_shows_the_groups(page: Page) -> None:
 def test_an_asset_shows_its_metadata(page: Page, indexed: tuple[Project, dict[str, Any]]) -> None:
     chunks = indexed[1]["chunks"]["total"]
     page.goto("/assets/packed_chunks")
-    expect(page.get_by_text("Own text of the chunks")).to_be_visible()
+    expect(page.get_by_text("Pack structural chunks")).to_be_visible()
     rows = page.get_by_text("Row count", exact=True).locator("xpath=..")
     expect(rows).to_have_text(f"Row count{chunks}")
     page.locator("tr").filter(has_text="tokens").get_by_text("[Show Markdown]").click()

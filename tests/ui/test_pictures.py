@@ -118,7 +118,7 @@ def test_the_lineage_in_the_colours_of_a_run(shown: Page, keep: Keep) -> None:
 @pytest.mark.parametrize(
     ("name", "path", "text"),
     [
-        ("asset", "/assets/packed_chunks", "Own text of the chunks"),
+        ("asset", "/assets/packed_chunks", "Pack structural chunks"),
         ("failed", "/assets/parsed_elements?view=events", BROKEN),
         ("check", "/assets/search_index?view=checks", "Evaluation result"),
     ],

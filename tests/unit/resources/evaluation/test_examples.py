@@ -65,10 +65,10 @@ def test_no_more_is_asked_of_the_index_than_a_bound() -> None:
     assert len(asked) == TRIES
 
 
-def test_a_question_in_the_order_of_a_statement_is_no_example_beside_a_better_one() -> None:
+def test_a_question_in_the_order_of_a_statement_comes_last() -> None:
     everywhere = {("s", "pier.md"), ("s", "lamp.md")}
     texts = {"pier": ["Boats pay 12 pounds for each night."], "lamp": ["The lamp must burn for 9 hours."]}
-    assert made(texts, lambda question: everywhere) == [("lamp", "For how many hours must the lamp burn?")]
-    assert made({"pier": texts["pier"]}, lambda question: everywhere) == [
-        ("pier", "Boats pay how much for each night?")
+    assert [asked for _, asked in made(texts, lambda question: everywhere)] == [
+        "For how many hours must the lamp burn?",
+        "Boats pay how much for each night?",
     ]
