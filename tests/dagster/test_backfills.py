@@ -448,7 +448,8 @@ def test_lines_tell_of_runs_as_they_begin_end_and_are_tried_again(instance: dg.D
     assert bars[-1] == ("chunks", 3, 10)
     instance.report_run_failed(run, "killed")
     assert looked() == [
-        f"run {first[:8]} on worker-1: lamps of buckets 00 to 01, failed: run {first} failed: killed; see its log in Dagster's UI"
+        f"run {first[:8]} on worker-1: lamps of buckets 00 to 01, failed: run {first} failed: killed; "
+        "see its log in Dagster's UI"
     ]
     again = launched(dg.DagsterRunStatus.NOT_STARTED, **{"dagster/parent_run_id": first})
     assert looked() == [f"run {again[:8]} tries again what run {first[:8]} did not finish"]
