@@ -130,7 +130,7 @@ _NOT_AGAIN = {"dagster/max_retries": "0"}
 
 def report_run(instance: DagsterInstance, record: RunRecord, made: Iterable[AssetMaterialization]) -> None:
     """Write a run that is over into Dagster's storage, with its materialisations, each of which is made after those
-    before it are stored. A run that is there already is left as it is. If Dagster's private parts have changed, its
+    before it are stored. A run that is already stored is not written again. If Dagster's private parts have changed, its
     materialisations are reported without it."""
     import dagster as dg
 

