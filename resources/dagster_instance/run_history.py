@@ -130,8 +130,8 @@ _NOT_AGAIN = {"dagster/max_retries": "0"}
 
 def report_run(instance: DagsterInstance, record: RunRecord, made: Iterable[AssetMaterialization]) -> None:
     """Write a run that is over into Dagster's storage, with its materialisations, each of which is made after those
-    before it are stored. A run that is already stored is not written again. If Dagster's private parts have changed, its
-    materialisations are reported without it."""
+    before it are stored. Do nothing if the run is already stored. If Dagster's private parts have changed, report the
+    materialisations without the run."""
     import dagster as dg
 
     if instance.has_run(record.run_id):

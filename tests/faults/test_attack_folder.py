@@ -51,9 +51,11 @@ def runs(project: Project) -> list[Any]:
     """What Dagster has recorded, the last first."""
     import dagster as dg
 
+    from pincite.ui.services import _record_direct_runs
     from resources.dagster_instance.home import dagster_home
     from resources.dagster_instance.run_history import run_history
 
+    _record_direct_runs(project.state)
     with run_history(dagster_home(project.state)) as instance:
         assert isinstance(instance, dg.DagsterInstance)
         return [run.run_id for run in instance.get_runs()]
@@ -63,9 +65,11 @@ def computed(project: Project, stage: str) -> int:
     """Documents that the last run of a stage worked on, failed ones included."""
     import dagster as dg
 
+    from pincite.ui.services import _record_direct_runs
     from resources.dagster_instance.home import dagster_home
     from resources.dagster_instance.run_history import run_history
 
+    _record_direct_runs(project.state)
     with run_history(dagster_home(project.state)) as instance:
         event = instance.get_latest_materialization_event(dg.AssetKey(stage))
         assert event is not None and event.asset_materialization is not None

@@ -58,7 +58,7 @@ def test_an_office_file_with_a_password(suffix: str, tmp_path: Path) -> None:
     path = plain(tmp_path, suffix)
     parse_file(path, MEDIA_TYPES[suffix])
     closed = locked(path)
-    with pytest.raises(DocumentError, match=r"locked\..* with a password: save a copy without one") as caught:
+    with pytest.raises(DocumentError, match=r"locked\..* has a password: save a copy without one") as caught:
         parse_file(closed, MEDIA_TYPES[suffix])
     assert caught.value.code == "encrypted"
     with closed.open("rb") as stream:
