@@ -2,7 +2,7 @@
 
     python constraints.py pins EXTRA...    what one install takes of it; the standard library is enough
     python constraints.py check            whether it is made of this pyproject.toml, without network
-    make lock [UPGRADE=1]                  make it anew by uv, UPGRADE at the newest releases
+    make lock [UPGRADE=1]                  make it by uv, UPGRADE at the newest releases
 
 An install takes what is always needed, and extras or groups of pyproject.toml; nothing else comes in (install.sh).
 """
@@ -44,7 +44,7 @@ CPU_BUILDS = {
     "cp313-cp313-manylinux_2_28_aarch64": "0b8f7d0423027ae8b90c7977c627f3379f325363a08224dffad9b4b2d684a83d",
 }
 """Their hashes, by the tags of their files."""
-STALE = "constraints.txt is not made of this pyproject.toml; `make lock` makes it anew."
+STALE = "constraints.txt is not made of this pyproject.toml; `make lock` makes it again."
 HEAD = """\
 # All releases that pincite, its extras and its tools are installed with, and the hashes of all files of each.
 # `make lock` makes this file of pyproject.toml; `python constraints.py pins EXTRA...` takes what one install needs.
@@ -84,7 +84,7 @@ def read(text: str) -> list[Pin]:
         elif found := _RELEASE.fullmatch(line):
             pins.append(Pin(found[1], found[2], found[3] or ""))
         elif line and not line.startswith("#"):
-            raise ValueError(f"constraints.txt: {line!r} is no release, hash or set; `make lock` makes it anew.")
+            raise ValueError(f"constraints.txt: {line!r} is no release, hash or set; `make lock` makes it again.")
     return pins
 
 
@@ -232,7 +232,7 @@ def main() -> None:
     pins.add_argument("--only", action="store_true", help="Without what is always installed.")
     pins.add_argument("sets", nargs="*", help="Extras and groups of pyproject.toml.")
     actions.add_parser("check", help="Tell whether constraints.txt is made of this pyproject.toml.")
-    actions.add_parser("lock", help="Make it anew.").add_argument("--upgrade", action="store_true")
+    actions.add_parser("lock", help="Make it.").add_argument("--upgrade", action="store_true")
     given, tables = parser.parse_args(), project()
     if given.action == "lock":
         blocks = [f"{pin.written()}    # {' '.join(pin.sets)}\n" for pin in compile_pins(given.upgrade)]

@@ -25,7 +25,7 @@ EXITS: Mapping[int, Told] = {
     ),
     1: (
         "An error, named by its code. `index`: it stopped, or its result was not published, and the live generation "
-        "goes on serving; `verify`: the index has problems; `import-vectors`: every file was refused.",
+        "still serves; `verify`: the index has problems; `import-vectors`: every file was refused.",
         "see the code; after most, running again is enough",
     ),
     2: ("Wrong usage or settings; nothing was begun.", "the message names the option, or the file and key"),
@@ -133,7 +133,7 @@ ERRORS: Mapping[str, Told] = {
         "take `listwise`, or another model",
     ),
     "no_page": ("The document has no such page.", "the message says how many it has"),
-    "name_taken": ("The name has a token already.", "take it away first: `pincite tokens remove NAME`"),
+    "name_taken": ("The name has a token already.", "remove it first: `pincite tokens remove NAME`"),
     "no_file": (
         "A document is read by the map beside its file, whose own bytes are not known.",
         "take it from its folder",
@@ -183,7 +183,7 @@ ERRORS: Mapping[str, Told] = {
     "old_pgvector": ("The server's pgvector is older than 0.8.", "upgrade it, then ALTER EXTENSION vector UPDATE"),
     "older_file": (
         "Parquet files were written by a version that lacked a column.",
-        "run `pincite index`, which makes them anew",
+        "run `pincite index`, which makes them again",
     ),
     "other_settings": (
         "A worker has other settings, prompts, models, database or version than the machine that asked it to index.",
@@ -249,7 +249,7 @@ ERRORS: Mapping[str, Told] = {
         "see the setting and the endpoint with `pincite doctor`, then run again",
     ),
     "text_moved": (
-        "The text of a document is being indexed anew, so that it is not the text that is served.",
+        "The text of a document is being indexed again, so that it is not the text that is served.",
         "wait for the run to end; search gives passages meanwhile",
     ),
     "unknown_chunk": ("No chunk has that id in this generation, or not for this asker.", _ID),
@@ -297,7 +297,7 @@ ERRORS: Mapping[str, Told] = {
     "vectors_key": ("A row of a file of vectors has no key that was exported.", "hand the column `key` on as it is"),
     "vectors_limit": (
         "A file of vectors is over a limit, or unfolds into more than its reader may take.",
-        "write it anew, in more files",
+        "write it again, in more files",
     ),
     "vectors_text": (
         "A text in a file of vectors is not the one that its key is of.",
@@ -411,7 +411,7 @@ FAILURES: Mapping[str, tuple[str, str, str]] = {
         "An embeddings endpoint takes other texts, but not some of this file, most often because they are too long for "
         "it. They are found by their words, and by the meaning of their beginnings or headings only.",
         "divide them in the file; `pincite index --retry-failed` when the endpoint takes them; or another model, or a "
-        "smaller `embedder.max_tokens`, either of which embeds everything anew",
+        "smaller `embedder.max_tokens`, either of which embeds everything again",
     ),
     "side_car": (
         _LISTING,

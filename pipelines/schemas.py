@@ -130,7 +130,7 @@ def from_table(record: type[R], table: pa.Table) -> list[R]:
     if lacking:
         raise IndexStateError(
             f"rows of {record.__name__} were written by an older version, without {', '.join(lacking)}; run "
-            "`pincite index`, which makes them anew",
+            "`pincite index`, which makes them again",
             "older_file",
         )
     found = [list(map(deep, values)) if deep else values

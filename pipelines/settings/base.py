@@ -174,7 +174,7 @@ class PublishSettings(Section):
     drift: float = Field(
         1.0,
         gt=0,
-        description="Corpus statistics are frozen anew, in a new generation, when the chunks have grown by more than "
+        description="Corpus statistics are frozen again, in a new generation, when the chunks have grown by more than "
         "this share, or shrunk as much.",
     )
 
@@ -197,7 +197,7 @@ class VectorIndexSettings(Section):
     precision: Literal["auto", "half", "full"] = Field(
         "auto",
         description="Of the vectors in it: half takes half the bytes. auto leaves an index as it is and takes half for "
-        "new ones; above 2,000 dimensions it is always half. Another one than it has builds it anew, and searches "
+        "new ones; above 2,000 dimensions it is always half. Another one than it has builds it again, and searches "
         "compare every row meanwhile.",
     )
 

@@ -13,7 +13,7 @@ Finding = tuple[str, str]
 SHOWN = 3
 """Most findings of one problem that are named, to keep a report short; the rest are counted."""
 REPORT = (
-    "run `pincite index --retry-failed`; if it is found again, report it with its message. What is live goes on serving"
+    "run `pincite index --retry-failed`; if it is found again, report it with its message. The live index still serves"
 )
 
 _RUN = "run `pincite index`"
@@ -100,9 +100,9 @@ PROBLEMS: Mapping[str, tuple[str, str]] = {
 """The meaning of each code's findings, and the remedy, by code."""
 
 _TABLES = "`pincite verify` names the rows that are not as Parquet has them, and what mends them; else: " + REPORT
-_MAKE = "run `pincite index`, which makes it anew"
+_MAKE = "run `pincite index`, which makes it again"
 _WALKS = (
-    "drop it, `DROP INDEX {schema}.chunks_embedding`, and run `pincite index`, which builds it anew and lets searches "
+    "drop it, `DROP INDEX {schema}.chunks_embedding`, and run `pincite index`, which builds it again and lets searches "
     "compare every row if that does not help"
 )
 AUDITED: Mapping[str, tuple[str, str]] = {

@@ -29,7 +29,7 @@ _MOST = MOST_JSON + 4 * (BATCH_BYTES + MOST_TEXT)
 REMEDY = {
     "vectors_absent": "see the path, and that it may be read",
     "vectors_unreadable": "write it again as Parquet",
-    "vectors_limit": "write it anew in more files",
+    "vectors_limit": "write it again in more files",
     "vectors_contract": "export the texts again, and keep the columns contract and embedder",
     "vectors_embedder": "make the vectors with that model, or set the embedder that they were made with",
     "vectors_columns": "write the columns that docs/reference/vectors.md names",

@@ -224,7 +224,7 @@ def recorded_verdict(generation: GenerationRow, counts: dict[str, int]) -> Publi
 # ---------------------------------------------------------------- by hand
 
 
-_REMEDY = "`pincite index` with the settings that it was made with makes it anew"
+_REMEDY = "`pincite index` with the settings that it was made with makes it again"
 
 
 def publish_by_hand(state: State, number: int, force: bool = False) -> dict[str, Any]:

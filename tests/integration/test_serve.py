@@ -415,7 +415,7 @@ def test_text_that_is_ahead_of_what_is_served_is_not_shown(served: Served) -> No
     try:
         project.rows(statement, "another", hit["doc_id"])
         page = served.get(f"/passages/{hit['chunk_id']}", "guest").text
-        assert "is being indexed anew" in page and '<div class="text">' not in page
+        assert "is being indexed again" in page and '<div class="text">' not in page
         assert served.get(f"/api/documents/{hit['doc_id']}", "guest").json()["markdown"] is None
     finally:
         project.rows(statement, before, hit["doc_id"])
