@@ -258,7 +258,7 @@ def materialised(instance: dg.DagsterInstance, endpoint: EmbeddingServer, *fault
         .execute_in_process(
             instance=instance,
             raise_on_error=False,
-            tags={"dagster/asset_partition_range_start": "00", "dagster/asset_partition_range_end": "03"},
+            tags={"dagster/asset_partition_range_start": "00", "dagster/asset_partition_range_end": "01"},
         )
     )
     return result.success
