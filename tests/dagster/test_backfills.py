@@ -194,7 +194,7 @@ def test_an_error_says_its_code_once_however_often_it_passes() -> None:
     assert caught.value.__notes__ == ["code: deletion_guard"]
 
 
-def test_of_tries_the_last_one_counts() -> None:
+def test_only_the_last_attempt_of_a_run_counts() -> None:
     def run(name: str, status: dg.DagsterRunStatus, retries: str = "") -> BackfillRun:
         return BackfillRun(name, status, ("lamps",), retries)
 
@@ -346,7 +346,7 @@ def wait_for_a_batch() -> None:
     raise Waiting("2 documents wait for a batch")
 
 
-def test_what_a_backfill_came_to_is_an_error_of_its_own_or_of_its_runs(instance: dg.DagsterInstance) -> None:
+def test_a_backfill_error_comes_from_the_backfill_or_its_runs(instance: dg.DagsterInstance) -> None:
     def came(seen: Backfill | None, **found: Any) -> tuple[str, str]:
         error = _error(instance, "b", seen, runs_of(instance, "b"), Run(**found))
         return (error.code, str(error)) if error else ("", "")

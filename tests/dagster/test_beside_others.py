@@ -162,14 +162,14 @@ def test_a_job_of_the_project_makes_each_step_in_a_process(pair: tuple[Project, 
 
 
 @pytest.mark.parametrize("wrong", [{"key_prefix": "a-b"}, {"group": ""}, {"settings": "/nonexistent.yaml"}])
-def test_what_definitions_refuse(pair: tuple[Project, Project], wrong: dict[str, str]) -> None:
+def test_definitions_refuse_invalid_arguments(pair: tuple[Project, Project], wrong: dict[str, str]) -> None:
     docs, _ = pair
     named = next(iter(wrong)) if "settings" not in wrong else "no settings file /nonexistent.yaml"
     with pytest.raises(SettingsError, match=named):
         definitions(**{"settings": docs.config, **wrong})  # type: ignore[arg-type]
 
 
-def test_without_a_prefix_names_are_pincite_s(pair: tuple[Project, Project]) -> None:
+def test_job_and_resource_names_start_with_pincite_without_a_prefix(pair: tuple[Project, Project]) -> None:
     docs, _ = pair
     made = definitions(docs.config)
     assert {job.name for job in made.jobs or ()} == {"pincite_index", "pincite_embed", "pincite_sync_access"}

@@ -254,7 +254,7 @@ def test_every_graph_is_fresh() -> None:
     assert nodes()["chunks"] is not nodes()["chunks"]
 
 
-def test_what_an_asset_reads_comes_before_it() -> None:
+def test_inputs_of_an_asset_come_before_it() -> None:
     graph = build_defs(buckets=4).resolve_asset_graph()
     order = [key.to_user_string() for level in graph.toposorted_asset_keys_by_level for key in level]
     assert set(order) == {*BUCKETED, *WHOLE}

@@ -263,7 +263,7 @@ def refused(project: Project) -> tuple[int, str, str]:
     return ran.code, ran.json["error"]["code"], ran.json["error"]["message"]
 
 
-def test_without_an_instance_there_is_nobody_to_ask(
+def test_a_missing_dagster_instance_is_refused(
     unserved: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code, name, message = refused(unserved)
@@ -282,7 +282,7 @@ def test_without_an_instance_there_is_nobody_to_ask(
     assert "secret" not in message
 
 
-def test_without_a_daemon_nobody_would_start_the_runs(
+def test_a_missing_daemon_is_refused_before_a_backfill_is_launched(
     unserved: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = make_home(tmp_path / "home")

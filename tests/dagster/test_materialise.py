@@ -127,7 +127,7 @@ def test_a_partition_carries_its_own_counts(run: Run) -> None:
         assert len(set(rows)) > 1, name
 
 
-def test_what_a_person_would_look_for_is_attached(run: Run) -> None:
+def test_materializations_carry_useful_metadata(run: Run) -> None:
     project, result = run
     (_, packed), *_ = metadata(result, "packed_chunks")
     assert "█" in packed["tokens"]
@@ -234,7 +234,7 @@ def test_publishing_by_itself_looks_at_what_other_runs_made(project: Project) ->
     assert project.rows("SELECT * FROM pincite.live") == []
 
 
-def test_what_was_never_made_is_named_with_its_remedy(project: Project) -> None:
+def test_an_input_never_materialized_is_named_with_its_remedy(project: Project) -> None:
     with pytest.raises(
         IndexStateError, match=r"raw_documents has not been made.* for bucket 02; materialise raw_documents first"
     ):

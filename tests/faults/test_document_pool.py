@@ -333,7 +333,7 @@ def after_each(monkeypatch: pytest.MonkeyPatch, act: Callable[[int], object]) ->
         yield
 
 
-def test_what_a_batch_of_documents_meets_is_met_by_each_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_crash_over_a_batch_fails_no_document_that_runs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that dies over several documents costs none of them where none does it alone."""
     _, elements, made = units(paragraph("Some words."))
     packed = [

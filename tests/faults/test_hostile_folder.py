@@ -213,7 +213,7 @@ def assert_clean(project: Project) -> None:
 
 
 @pytest.mark.case(21, served=True)
-def test_what_no_table_takes_is_cleaned_in_text_and_metadata(project: Project) -> None:
+def test_characters_no_table_accepts_are_removed_from_text_and_metadata(project: Project) -> None:
     project.configure(query={"metadata_keys": ["owner"]})
     project.write("dirty.txt", b"The lodge\x00 keeps \xff\xfe spare bulbs \xed\xa0\x80 for every lamp.")
     project.write(
@@ -261,7 +261,7 @@ def test_every_character_of_other_scripts_comes_back(project: Project) -> None:
 
 
 @pytest.mark.case(23, served=True)
-def test_what_leads_out_of_a_source_or_is_no_file_is_named_and_not_read(
+def test_links_out_of_a_source_and_special_files_are_named_and_not_read(
     project: Project, full: tuple[Project, Clean], record_property: Callable[[str, object], None]
 ) -> None:
     docs, secret = project.docs, project.write("secret.txt", "The code of the vault is 4711.", project.folder / "other")

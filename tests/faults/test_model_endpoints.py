@@ -318,7 +318,7 @@ def test_an_endpoint_that_fails_for_one_document_fails_that_document(
 
 
 @pytest.mark.case(6, served=True)
-def test_what_was_bought_before_an_endpoint_went_away_is_not_bought_again(
+def test_embeddings_paid_for_before_an_outage_are_not_paid_for_again(
     empty: Project, server_url: str, tmp_path: Path, endpoint: EmbeddingServer
 ) -> None:
     """All texts of a bucket are asked for in turn, and none is committed before the last is there."""
@@ -455,7 +455,7 @@ def writer() -> Iterator[LlmServer]:
 
 
 @pytest.mark.case(7, served=True)
-def test_what_is_no_reply_is_replaced_and_marked_and_its_text_is_nowhere(
+def test_an_invalid_reply_is_replaced_and_marked_and_its_text_appears_nowhere(
     empty: Project, server_url: str, writer: LlmServer, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     record_property("injected", len(BAD))

@@ -276,7 +276,7 @@ def test_nothing_that_a_document_names_is_read_or_run(indexed: tuple[Path, Guard
             assert text in " ".join(" ".join(hit["text"] for hit in found).split()), uri
 
 
-def test_what_the_documents_want_run_leaves_a_file(tmp_path: Path) -> None:
+def test_every_payload_leaves_a_file_when_it_runs(tmp_path: Path) -> None:
     """So that where there is none, nothing ran."""
     write_documents(tmp_path / "docs", tmp_path / "ran")
     wanted = [command for path in (tmp_path / "docs").iterdir() for command in commands(path)]

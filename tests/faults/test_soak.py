@@ -194,7 +194,7 @@ def start(full: tuple[Project, Clean], server_url: str, tmp_path_factory: pytest
 
 
 @pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + LIVES) if LIVES else SEEDS)
-def test_what_is_served_is_what_the_folder_holds_whatever_happens(
+def test_served_content_equals_the_folder_content_after_any_event(
     seed: int,
     start: Project,
     server_url: str,

@@ -53,7 +53,7 @@ def test_the_doctor_finds_nothing_wrong_in_it(image: Stage) -> None:
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
-def test_what_the_manifests_start_is_in_it(image: Stage) -> None:
+def test_the_image_contains_the_programs_the_manifests_start(image: Stage) -> None:
     for command in ("dagster-daemon", "dagster-webserver", "celery", "pincite"):
         ran = image.run([command, "--version"])
         assert ran.returncode == 0, command + ran.stderr

@@ -120,7 +120,7 @@ async def read(client: Client, uri: str) -> str:
 # ---------------------------------------------------------------- agents
 
 
-def test_what_search_finds_fetch_gives(served: Served) -> None:
+def test_fetch_returns_the_results_of_search(served: Served) -> None:
     async def call(client: Client) -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert set(tools) == {"search", "fetch", "page_image", "ask"}
@@ -268,7 +268,7 @@ def test_text_that_is_ahead_of_what_is_served_is_not_handed_out(served: Served) 
     assert LIGHTHOUSE in served.tools.fetch(Fetch(id=document), Asker("guest")).text
 
 
-def test_what_cannot_be_seen_is_not_handed_to_a_model(served: Served) -> None:
+def test_invisible_characters_are_not_passed_to_a_model(served: Served) -> None:
     async def call(client: Client) -> None:
         (first, *_) = (await called(client, "search", query="harbour master sleeps")).structured_content["results"]
         document = (await called(client, "fetch", id=first["id"])).structured_content["metadata"]["document"]
@@ -282,7 +282,7 @@ def test_what_cannot_be_seen_is_not_handed_to_a_model(served: Served) -> None:
     served.agent("guest", call)
 
 
-def test_what_a_tool_cannot_take_is_told_to_the_agent(served: Served) -> None:
+def test_invalid_tool_arguments_are_reported_to_the_agent(served: Served) -> None:
     async def call(client: Client) -> None:
         assert "parameter 'query' is missing" in await refused(client, "search")
         assert "'k': expected a whole number from 1 to 100; found 10000" in await refused(
@@ -300,7 +300,7 @@ def test_what_a_tool_cannot_take_is_told_to_the_agent(served: Served) -> None:
     served.agent("guest", call)
 
 
-def test_what_is_no_protocol_is_refused(served: Served) -> None:
+def test_invalid_protocol_messages_are_refused(served: Served) -> None:
     headers = {"Authorization": f"Bearer {served.tokens['guest']}", "Accept": "application/json, text/event-stream"}
     for body in (b"", b"{}", b"[" * 5000, b'{"jsonrpc": "2.0", "id": 1, "method": 3}', b"\xff", b"null"):
         reply = httpx.post(f"{served.url}/mcp", content=body, headers={**headers, "Content-Type": "application/json"})

@@ -119,7 +119,7 @@ def test_a_title_that_the_asker_sees_twice_names_no_document(
     assert len(result["hits"]) == 1 and result["answer"].endswith(f"[{name}]")
 
 
-def test_what_the_documents_do_not_hold_is_declined(plain: Project) -> None:
+def test_questions_the_documents_do_not_answer_are_declined(plain: Project) -> None:
     result = ask(plain, "Which painter decorated the cathedral of Florence?")
     assert (result["declined"], result["answer"], result["citations"]) == (True, "", [])
     assert result["hits"] and "query.answer_support" in " ".join(result["notes"])
@@ -147,7 +147,7 @@ def test_python_asks_too(plain: Project) -> None:
 
 
 @pytest.mark.parametrize("command", ["query", "ask"])
-def test_without_an_index_the_remedy_is_named(tmp_path: Path, command: str) -> None:
+def test_a_missing_index_names_the_remedy(tmp_path: Path, command: str) -> None:
     ran = make_project(tmp_path / "project").run(command, "anything")
     assert (ran.code, ran.json["error"]["code"]) == (1, "no_index")
     assert "pincite index" in ran.json["error"]["message"]
@@ -169,7 +169,7 @@ def test_a_written_answer_is_checked_and_marked(served: Project, llm: LlmServer)
     assert shown.startswith("Written by a language model (fake-model)")
 
 
-def test_as_shipped_an_answer_is_made_from_three_passages(served: Project, llm: LlmServer) -> None:
+def test_the_default_settings_make_an_answer_from_three_passages(served: Project, llm: LlmServer) -> None:
     llm.reply = lambda prompt: "NOT ANSWERED"
     found = ask(served, "At what hour is the gate opened, who holds the key, when does the choir sing?")
     assert len({hit["uri"] for hit in found["hits"]}) > 5
@@ -193,7 +193,7 @@ def test_a_model_chooses_and_declines(served: Project, llm: LlmServer) -> None:
     assert (result["declined"], result["option"], result["generated"]) == (True, None, True)
 
 
-def test_without_a_reply_the_sentences_answer_and_it_is_said(served: Project, llm: LlmServer) -> None:
+def test_sentences_answer_when_the_model_gives_no_reply_and_a_note_says_so(served: Project, llm: LlmServer) -> None:
     llm.next(status(500))
     result = ask(served, "Who keeps the vault key?")
     assert (result["generated"], result["declined"]) == (False, False) and KEY in quotes(result)
@@ -227,7 +227,7 @@ def test_orders_in_a_document_are_not_followed(served: Project, llm: LlmServer) 
 
 @pytest.mark.case(27)
 @pytest.mark.parametrize("strategy", ROUTES)
-def test_what_an_asker_may_not_see_is_in_no_answer_and_no_prompt(
+def test_passages_hidden_from_an_asker_appear_in_no_answer_and_no_prompt(
     served: Project, llm: LlmServer, strategy: str
 ) -> None:
     llm.reply = lambda prompt: says("Members approved the telescope repairs for 9000 pounds [1].")
@@ -244,7 +244,7 @@ def test_what_an_asker_may_not_see_is_in_no_answer_and_no_prompt(
     assert "9000" in llm.prompts[-1]
 
 
-def test_without_a_model_a_group_keeps_its_own_too(plain: Project) -> None:
+def test_passages_of_a_group_stay_private_without_a_model_too(plain: Project) -> None:
     question = "What did members approve for the telescope?"
     assert "telescope" not in str(ask(plain, question, "--option", "A=telescope", "--option", "B=ledger")["citations"])
     assert all(item["uri"] != "board/minutes.txt" for item in ask(plain, question)["citations"])

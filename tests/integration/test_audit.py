@@ -51,7 +51,7 @@ def codes(index: GenerationTables) -> set[str]:
         ("DROP INDEX sentences_embedding", {"vector_index"}),
     ],
 )
-def test_what_does_not_hold_is_found(index: GenerationTables, statement: str, found: set[str]) -> None:
+def test_the_audit_finds_each_violation(index: GenerationTables, statement: str, found: set[str]) -> None:
     index.replace(0, [document("a", "red", "green", "blue"), document("b", "other")])
     index.vector_indexes.build()
     assert audit(index) == []

@@ -68,7 +68,7 @@ def refused(ran: Ran, *told: str) -> None:
 
 @pytest.mark.defends("4b")
 @pytest.mark.parametrize("name", ["documents", "postings", "groups", "hashes"])
-def test_what_restricts_reaches_the_others(project: Project, name: str) -> None:
+def test_restrictions_reach_the_other_generations(project: Project, name: str) -> None:
     project.rows(BROKEN[name])
     project.write("pay.txt.meta.yaml", BOARD)
     refused(project.run("index"))
@@ -80,7 +80,7 @@ def test_what_restricts_reaches_the_others(project: Project, name: str) -> None:
 
 @pytest.mark.defends("4e")
 @pytest.mark.parametrize("name", ["documents", "postings"])
-def test_what_was_switched_off_is_put_back_in_the_others(project: Project, name: str) -> None:
+def test_disabled_policies_are_restored_in_the_other_generations(project: Project, name: str) -> None:
     project.rows(BROKEN[name])
     for table in ("g0001.chunks", "g0002.chunks"):
         project.rows(f"DROP POLICY IF EXISTS asker ON {table}; CREATE POLICY asker ON {table} USING (true)")
@@ -111,7 +111,7 @@ def test_the_remedy_that_is_named_helps(project: Project, name: str) -> None:
     assert project.run("verify").json["ok"]
 
 
-def test_what_is_made_whole_again_is_read_again(project: Project) -> None:
+def test_a_repaired_generation_is_read_again(project: Project) -> None:
     project.rows("ALTER TABLE g0001.postings RENAME TO aside")
     project.write("pay.txt.meta.yaml", BOARD)
     refused(project.run("index"))

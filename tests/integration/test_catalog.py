@@ -105,7 +105,7 @@ COMMITS: dict[str, list[tuple[list[ManifestRow], list[Range]]]] = {
 
 
 @pytest.mark.parametrize("name", COMMITS)
-def test_what_lies_outside_of_a_committed_range_stays(catalog: Catalog, name: str) -> None:
+def test_rows_outside_a_committed_range_stay(catalog: Catalog, name: str) -> None:
     """The manifest in memory does the same."""
     memory = MemoryManifest()
     for rows, over in COMMITS[name]:
@@ -178,7 +178,7 @@ def test_commits_of_rows_in_postgres_replace_those_that_overlap(catalog: Catalog
         assert [replace(each, committed_at=None) for each in found] == rows
 
 
-def test_what_no_kept_key_needs_is_forgotten(catalog: Catalog) -> None:
+def test_rows_that_no_kept_key_needs_are_forgotten(catalog: Catalog) -> None:
     catalog.commit(
         [row("30", "40", "old"), row("40", "50", "old")], "chunks", "k1", [("30", "50")], [failure("3a")]
     )  # fmt: skip
@@ -212,7 +212,7 @@ def test_files_and_failures_are_committed_together_or_not_at_all(catalog: Catalo
         assert [item.doc_id for item in catalog.failures({"k1"})] == ["3a"]
 
 
-def test_what_is_the_same_is_not_written_again(catalog: Catalog, database: Database) -> None:
+def test_unchanged_rows_are_not_written_again(catalog: Catalog, database: Database) -> None:
     def write() -> list[tuple[str, ...]]:
         catalog.commit([], "chunks", "k1", [("0", "g")], [failure("a", stage="chunks")])
         catalog.remember_source("handbook", "/docs", {"groups": []})
@@ -314,7 +314,7 @@ def test_why_a_generation_is_not_published_is_kept(catalog: Catalog) -> None:
     assert catalog.generation(made.generation) == made
 
 
-def test_what_a_generation_was_built_from(catalog: Catalog) -> None:
+def test_a_generation_records_its_built_from(catalog: Catalog) -> None:
     made = generation(catalog)
     catalog.mark_built(made.generation, "listing")
     built = catalog.generation(made.generation)

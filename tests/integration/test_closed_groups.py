@@ -158,7 +158,7 @@ def failed(result: Mapping[str, Any]) -> dict[str, str]:
     return {item["uri"]: item["code"] for item in result["documents"]["failed"]}
 
 
-def test_what_is_restricted_is_found_by_its_group_alone(project: Project) -> None:
+def test_restricted_documents_are_found_by_their_group_alone(project: Project) -> None:
     assert found(project) == {"open.txt", "large.txt", "bad.txt"}
     assert found(project, "board") >= {*RESTRICTED, "renamed.txt", "moved.txt", "parted.txt", "linked.txt"}
 
@@ -201,7 +201,7 @@ def test_a_run_with_nothing_changed_names_them_again_and_still_withholds_them(pr
 
 
 @pytest.mark.defends("4a")
-def test_what_is_put_right_is_served_to_whom_it_is_for(project: Project) -> None:
+def test_corrected_documents_are_served_to_their_groups(project: Project) -> None:
     for name in SIDE_CARS:
         project.write(f"side/{name}.txt.meta.yaml", BOARD)
     for name in HEADS:

@@ -52,7 +52,7 @@ def indexed(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.faults) for name in ALTERATIONS]
 )
-def test_what_is_gone_is_named_and_the_next_run_mends_it_or_says_how(
+def test_missing_objects_are_named_and_the_next_run_repairs_them_or_says_how(
     indexed: Project, server_url: str, tmp_path: Path, name: str
 ) -> None:
     with project_copy(indexed, server_url, tmp_path / "project") as project:

@@ -110,7 +110,7 @@ def test_generations_of_an_older_version_become_as_new_ones_are(old_generation: 
         assert shape(connection, "g0001", but="order") == shape(connection, new, but="order")
 
 
-def test_what_restricted_documents_say_leaves_the_statistics_of_all(old_generation: Database) -> None:
+def test_terms_of_restricted_documents_leave_the_statistics_of_all(old_generation: Database) -> None:
     old_generation.migrate()
     with old_generation.connect() as connection:
         posted = connection.execute("SELECT term, groups, chunks, weights FROM g0001.postings ORDER BY 1, 2").fetchall()
@@ -304,7 +304,9 @@ def test_an_unreachable_address_names_host_and_database_but_no_password(tmp_path
     assert sum(no_pauses) < 10
 
 
-def test_what_no_pause_can_mend_is_refused_at_once(fresh_url: str, tmp_path: Path, no_pauses: list[float]) -> None:
+def test_a_permanent_connection_error_is_raised_without_retries(
+    fresh_url: str, tmp_path: Path, no_pauses: list[float]
+) -> None:
     url = fresh_url.replace("pincite@", "stranger:s3cret@")
     with pytest.raises(DatabaseError, match="stranger") as raised, Database(url, tmp_path).connect():
         pass
@@ -324,7 +326,7 @@ def test_what_no_pause_can_mend_is_refused_at_once(fresh_url: str, tmp_path: Pat
         "embeded",
     ],
 )
-def test_what_is_no_address_is_refused_without_repeating_it(url: str, tmp_path: Path) -> None:
+def test_an_invalid_database_url_is_refused_without_repeating_it(url: str, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="percent-encoded") as raised:
         Database(url, tmp_path)
     assert "s3c" not in str(raised.value) and "ret@" not in str(raised.value)
@@ -532,7 +534,7 @@ def test_a_run_that_divides_documents_otherwise_takes_over_from_those_before(
 
 
 @pytest.mark.case(3)
-def test_of_two_runs_of_a_bucket_the_newer_writes(database: Database, migrated_url: str, tmp_path: Path) -> None:
+def test_the_newer_of_two_runs_of_a_bucket_writes(database: Database, migrated_url: str, tmp_path: Path) -> None:
     with Database(migrated_url, tmp_path) as newer, database.share("index", [0, 1]), newer.share("index", [1, 2]):
         with pytest.raises(IndexStateError, match="took over its buckets") as raised, database.writing(1):
             pass

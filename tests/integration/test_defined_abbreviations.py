@@ -55,7 +55,7 @@ def test_a_question_that_says_one_form_also_searches_for_the_other(indexed: Proj
     assert shown == [("FAC", "Falcon Acquisition Committee", 1), ("PP&E", long, 2)]
 
 
-def test_what_ask_needs_is_met_by_the_other_form(indexed: Project) -> None:
+def test_ask_accepts_the_other_form_of_an_abbreviation_as_support(indexed: Project) -> None:
     asked = indexed.run("ask", "When is PP&E tested?").json
     assert not asked["declined"] and "tested once a year" in asked["answer"]
 

@@ -137,7 +137,7 @@ def test_more_hits_than_a_walk_of_the_index_holds_are_all_found(
         assert len(index.dense(vectors[0].tolist(), 20_000, Filters())) == COUNT
 
 
-def test_without_filters_the_vector_index_is_used(
+def test_searches_without_filters_use_the_vector_index(
     database: Database, large: GenerationRow, vectors: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "EXACT_CHUNKS", 0)

@@ -84,7 +84,7 @@ def test_the_document_that_is_named_comes_first(indexed: Project, question: str,
     assert indexed.hits(question)[0]["uri"] == first
 
 
-def test_what_names_find_is_searched_within_the_filter_and_the_groups(indexed: Project) -> None:
+def test_documents_found_by_name_are_searched_within_the_filter_and_the_groups(indexed: Project) -> None:
     hits = indexed.hits("umbrella budget 2022")
     assert hits and all(hit["uri"] != "umbrella_2022.txt" for hit in hits)
     assert indexed.hits("umbrella budget 2022", "--group", "hr")[0]["uri"] == "umbrella_2022.txt"

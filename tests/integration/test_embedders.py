@@ -213,7 +213,7 @@ def test_vectors_may_come_packed(server: EmbeddingServer) -> None:
     "reply",
     [["no"], {"error": "no"}, {"data": None}, {"data": [{"index": 0}]}, {"data": [{"index": 0, "embedding": "?"}]}],
 )
-def test_what_is_no_embeddings_reply_is_one_clear_error(server: EmbeddingServer, reply: Any) -> None:
+def test_an_invalid_embeddings_reply_is_one_clear_error(server: EmbeddingServer, reply: Any) -> None:
     server.next(lambda texts: (200, reply))
     with pytest.raises(ModelError, match="gave no embeddings") as caught:
         remote(server).passages(["boiler"])
@@ -374,7 +374,7 @@ def test_an_endpoint_that_fails_for_most_texts_costs_a_bounded_number_of_request
 
 
 @pytest.mark.case(6)
-def test_what_was_made_before_an_endpoint_went_away_is_handed_on(server: EmbeddingServer, waited: list[float]) -> None:
+def test_embeddings_made_before_an_endpoint_outage_are_returned(server: EmbeddingServer, waited: list[float]) -> None:
     texts = [f"boiler {number}" for number in range(200)]
     server.next(server.good, server.good, *[server.status(500)] * 50)
     with pytest.raises(ModelError, match="answered 500") as caught:

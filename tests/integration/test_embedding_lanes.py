@@ -45,7 +45,7 @@ def test_one_batch_has_all_threads() -> None:
     assert in_one_lane(torch.get_num_threads) == 1
 
 
-def test_what_fails_in_a_lane_ends_the_pass_and_starts_no_more() -> None:
+def test_a_failure_in_a_lane_ends_the_pass_and_starts_no_more_work() -> None:
     begun: list[int] = []
 
     def work(number: int) -> int:

@@ -374,7 +374,7 @@ def test_two_matrices_at_once_in_one_place_are_refused(done: Done) -> None:
         (lambda made: ["--matrix", made.matrix(settings={"chunking.target_tokens": 1})], "run 'base': setting"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_before_anything_is_made(
+def test_invalid_arguments_are_refused_before_anything_is_made(
     fresh: Bench, arguments: Callable[[Bench], list[str | Path]], told: str
 ) -> None:
     ran = fresh.project.run("eval", fresh.questions, *arguments(fresh))

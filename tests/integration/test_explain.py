@@ -276,7 +276,7 @@ def test_a_vector_of_another_text_is_named(project: Project) -> None:
     assert stages_of(again)["chunk_embeddings"]["recorded_text_hash"] == "0" * 32
 
 
-def test_what_parquet_does_not_hold_is_named(project: Project) -> None:
+def test_rows_missing_from_parquet_are_named(project: Project) -> None:
     result = explained(project, "boiler wing October")
     tables = ParquetTables(str(project.state / "parquet"))
     for table, code in (("chunk_embeddings", "no_vector"), ("chunks", "no_chunk")):

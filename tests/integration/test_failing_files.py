@@ -128,7 +128,7 @@ def test_other_limits_or_other_bytes_are_tried_and_no_others(project: Project, s
     assert project.hits("shallow well")[0]["uri"] == "deep.html"
 
 
-def test_what_could_not_be_read_is_tried_when_another_reader_is_installed(
+def test_unreadable_files_are_retried_when_another_reader_is_installed(
     project: Project, started: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "bin" / "soffice"

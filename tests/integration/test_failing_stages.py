@@ -183,7 +183,7 @@ def test_a_first_generation_in_which_all_documents_fail_is_none(
 
 @pytest.mark.faults
 @pytest.mark.defends("1b")
-def test_what_stands_beside_a_document_that_failed_is_explained_verified_and_mended(
+def test_rows_kept_for_a_failed_document_are_explained_verified_and_repaired(
     project: Project, dying: dict[str, str]
 ) -> None:
     project.write("well.md", "# The well\n\nThe well is twelve metres deep. It was dug again.\n")

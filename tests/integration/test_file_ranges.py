@@ -174,7 +174,7 @@ def test_overlap_floors_stay_those_of_the_corpus_that_they_were_taken_from(proje
 
 
 @pytest.mark.faults
-def test_what_changed_since_is_made_and_nothing_else(project: Project, endpoint: EmbeddingServer) -> None:
+def test_only_changes_since_the_last_run_are_computed(project: Project, endpoint: EmbeddingServer) -> None:
     project.write("rule-03.md", "# Rule 3\n\nOnly this sentence is new.")
     project.write("new.md", "# New\n\nAnother document came meanwhile.")
     (project.docs / "rule-05.md").unlink()
@@ -321,7 +321,7 @@ def test_another_model_changes_no_file_of_the_text(project: Project, endpoint: E
 
 
 @pytest.mark.faults
-def test_what_was_bought_is_not_bought_again(
+def test_paid_replies_are_not_paid_for_again(
     server_url: str, tmp_path: Path, endpoint: EmbeddingServer, server: LlmServer
 ) -> None:
     server.reply = lambda prompt: f"Part number {sum(map(ord, prompt)) % 9973} of the rules."
@@ -366,7 +366,7 @@ def test_a_damaged_file_is_made_again_under_other_bounds(
 
 
 @pytest.mark.faults
-def test_what_of_a_listing_is_lost_is_listed_again_of_all_sources(project: Project) -> None:
+def test_a_listing_that_lost_files_is_listed_again_for_all_sources(project: Project) -> None:
     other = project.folder / "other"
     project.write("extra.md", "# Extra\n\nFrom another folder.", docs=other)
     project.index("--source", f"more={other}", code=3)

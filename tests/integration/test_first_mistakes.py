@@ -76,7 +76,7 @@ def test_a_server_whose_state_has_a_ui_is_not_stopped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("asked", ["query anything", "status", "sources list", "eval questions.jsonl"])
-def test_without_an_index_the_remedy_is_named(tmp_path: Path, asked: str) -> None:
+def test_a_missing_index_names_the_remedy(tmp_path: Path, asked: str) -> None:
     project = make_project(tmp_path / "project")
     ran = project.run(asked)
     assert (ran.code, ran.json["error"]["code"]) == (1, "no_index")

@@ -230,7 +230,7 @@ def test_the_live_generation_receives_all_that_happens_while_another_waits(
 
 
 @pytest.mark.faults
-def test_without_its_embedder_the_live_generation_receives_deletions_and_groups(
+def test_the_live_generation_without_its_embedder_receives_deletions_and_groups(
     project: Project, poor: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("resources.models.embedders.endpoint._RETRIES", 0)
@@ -321,7 +321,7 @@ def test_a_rollback_stays_until_somebody_publishes(project: Project, endpoint: E
 
 @pytest.mark.faults
 @pytest.mark.case(6)
-def test_what_fails_in_the_live_generation_is_told_while_another_is_kept_back(
+def test_failures_in_the_live_generation_are_reported_while_another_is_held_back(
     project: Project, endpoint: EmbeddingServer, poor: EmbeddingServer
 ) -> None:
     """The endpoint of the live one refuses a text which that of the other takes."""
@@ -358,12 +358,12 @@ def test_a_live_generation_of_settings_that_are_not_known_any_more_goes_on_being
 
 
 @pytest.mark.parametrize(("number", "code"), [("99", "no_generation")])
-def test_what_is_not_there_cannot_be_published(project: Project, number: str, code: str) -> None:
+def test_a_missing_generation_cannot_be_published(project: Project, number: str, code: str) -> None:
     ran = project.run("generations publish", number)
     assert (ran.code, ran.json["error"]["code"]) == (1, code)
 
 
-def test_what_was_never_completed_cannot_be_published(project: Project) -> None:
+def test_an_incomplete_generation_cannot_be_published(project: Project) -> None:
     project.rows("UPDATE pincite.generations SET built_at = NULL WHERE generation = 1")
     ran = project.run("generations publish 1")
     assert (ran.code, ran.json["error"]["code"]) == (1, "not_built")

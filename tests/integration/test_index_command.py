@@ -354,7 +354,7 @@ def test_a_document_gone_bad_is_served_in_its_last_good_version(day: Day) -> Non
 # ---------------------------------------------------------------- sources
 
 
-def test_what_a_parser_left_out_is_said_by_index_and_status(project: Project, endpoint: EmbeddingServer) -> None:
+def test_index_and_status_report_what_a_parser_left_out(project: Project, endpoint: EmbeddingServer) -> None:
     """Once by the run that read the document, and by `status` for as long as it is so."""
     project.write("dated.md", "---\neffective_date: someday\n---\n\nThe lift carries eight persons.\n")
     told = [

@@ -71,7 +71,7 @@ def test_only_parts_with_documents_have_files(project: Project) -> None:
         assert 1 <= len(files) <= 2 and all(pl.read_parquet(file).height for file in files), name
 
 
-def test_what_is_not_there_is_told(project: Project, server_url: str, tmp_path: Path) -> None:
+def test_missing_tables_and_generations_are_reported(project: Project, server_url: str, tmp_path: Path) -> None:
     with (
         open_index(project.config) as index,
         pytest.raises(UsageError, match="table 'chunk' does not exist; name one of raw_doc"),

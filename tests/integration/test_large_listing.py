@@ -23,7 +23,7 @@ def peaks(objects: int) -> dict[str, int]:
     return {name.strip(): int(peak) for name, peak in re.findall(r"^(.{26}).*peak +(\d+) MB$", told, re.MULTILINE)}
 
 
-def test_what_a_listing_takes_of_memory_does_not_grow_with_it() -> None:
+def test_memory_use_of_a_listing_does_not_grow_with_its_size() -> None:
     few, many = peaks(FEW), peaks(MANY)
     for done in ("listed", "found unchanged"):
         assert many[done] < few[done] + MOST, done

@@ -51,7 +51,7 @@ def test_a_run_tells_where_it_is_and_how_far_but_not_at_every_step(database: Dat
     assert told() == ("sentences", 0, 0), "a stage at once"
 
 
-def test_what_runs_did_is_read_back_in_the_order_in_which_they_began(database: Database) -> None:
+def test_records_of_runs_are_read_back_in_the_order_the_runs_began(database: Database) -> None:
     rows = LaunchedRuns(database)
     for name, what in (("z", "first"), ("a", "second")):
         own = OwnRun(database, name)

@@ -179,7 +179,7 @@ def test_the_sweep_counts_what_a_build_at_each_floor_would_make(indexed: Project
     assert swept["golden"] is None and "--golden FILE" in swept["notes"][0]
 
 
-def test_by_default_the_floor_in_use_is_among_those_swept(indexed: Project) -> None:
+def test_the_default_sweep_includes_the_floor_in_use(indexed: Project) -> None:
     swept = links(indexed, "--sweep")
     assert [row["threshold"] for row in swept["rows"]] == [None, FLOOR, 0.8, 0.85, 0.9, 0.92, 0.95]
     assert "in use" in sweep_shown(swept).splitlines()[3]
@@ -251,7 +251,7 @@ def test_links_in_memory_lead_where_links_in_the_table_lead(indexed: Project) ->
 # ---------------------------------------------------------------- what goes wrong
 
 
-def test_without_an_index_nothing_is_made(tmp_path: Path) -> None:
+def test_links_creates_nothing_when_there_is_no_index(tmp_path: Path) -> None:
     ran = run_command("links", "--state", tmp_path / "state", "--json")
     assert (ran.code, ran.json["error"]["code"]) == (1, "no_index") and not (tmp_path / "state").exists()
 

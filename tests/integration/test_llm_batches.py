@@ -147,7 +147,7 @@ def test_large_submissions_are_divided(
     assert texts_of(said(model("second"), *numbers)) == [words_about(text) for text in numbers]
 
 
-def test_what_is_asked_of_many_is_answered_batch_by_batch(
+def test_many_prompts_are_answered_batch_by_batch(
     server: LlmServer, model: Callable[..., BoughtModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MOST_REQUESTS", 4)
@@ -221,7 +221,7 @@ def test_errors_are_submitted_again_as_often_as_allowed(server: LlmServer, model
     assert texts_of(said(model("eighth"), "bad")) == [words_about("bad")]
 
 
-def test_what_a_completed_batch_leaves_out_is_submitted_again_as_often_as_allowed(
+def test_prompts_a_completed_batch_omits_are_resubmitted_up_to_the_limit(
     server: LlmServer, model: Callable[..., BoughtModel]
 ) -> None:
     for run in ("first", "second", "third"):

@@ -65,7 +65,7 @@ def fault(bucket: LyingBucket, folder: Path) -> str:
     return str(caught.value)
 
 
-def test_what_is_sound_is_brought(bucket: LyingBucket, tmp_path: Path) -> None:
+def test_sound_listings_are_fetched(bucket: LyingBucket, tmp_path: Path) -> None:
     assert names(bring(bucket, tmp_path)) == ["a.md", "b.md"]
     (first, *_), *_ = bucket.pages.values()
     bucket.pages = {"": (first[:1], "2"), "2": ([Object("under/b.md", 24)], "3"), "3": ([], "")}

@@ -105,7 +105,7 @@ def test_a_mailbox_that_is_emptied_is_not_believed(project: Project, server: Ima
     assert served(project, CHOIR)
 
 
-def test_what_is_attached_is_restricted_like_its_mail(project: Project, server: ImapServer) -> None:
+def test_attachments_are_restricted_like_their_mail(project: Project, server: ImapServer) -> None:
     project.configure(sources=[{"name": "mail", "path": server.address(), "groups": ["crew"]}])
     project.index()
     for text in (FERRY, CHOIR):

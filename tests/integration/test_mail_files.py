@@ -130,7 +130,7 @@ def test_a_mail_that_breaks_halfway_lists_none_of_its_attachments_twice(
     assert project.run("verify").json["ok"]
 
 
-def test_what_a_source_excludes_is_excluded_in_mails_too(project: Project) -> None:
+def test_exclusions_of_a_source_apply_inside_mails_too(project: Project) -> None:
     project.configure(sources=[{"name": "docs", "path": "docs", "exclude": ["**/*.txt"]}])
     project.index()
     assert not served(project, CHOIR) and served(project, KEYS)

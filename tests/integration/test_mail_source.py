@@ -75,7 +75,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ImapServer]:
 # ---------------------------------------------------------------- mails and what is attached
 
 
-def test_what_is_attached_is_a_document_of_its_own(server: ImapServer, tmp_path: Path) -> None:
+def test_an_attachment_is_a_document_of_its_own(server: ImapServer, tmp_path: Path) -> None:
     mail = with_files("The ferry", plan_md=FERRY.encode(), photos_zip=b"PK\3\4zip")
     mail.add_attachment(with_files("An older letter", choir_txt=CHOIR.encode()))
     server.put(mail.as_bytes())
@@ -219,7 +219,7 @@ def test_a_password_in_place_of_its_variable_is_not_repeated(said: str, server: 
     assert said not in str(caught.value)
 
 
-def test_without_a_password_the_variable_is_named(
+def test_a_missing_password_names_the_variable(
     server: ImapServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("IMAP_PASSWORD")
@@ -314,7 +314,7 @@ def test_a_listing_that_is_not_whole_is_none(
 
 
 @pytest.mark.parametrize("greeting", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"", b"* BYE full\r\n", b"\0" * 100_000])
-def test_what_is_no_server_of_mail_is_named(
+def test_a_server_that_is_no_mail_server_is_named(
     greeting: bytes, server: ImapServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mail_client, "SILENCE", 0.3)
@@ -390,7 +390,7 @@ def test_a_structure_without_end_is_not_taken_for_one(
     assert not any("BODYSTRUCTURE" in command for command in server.asked)
 
 
-def test_what_is_known_is_made_again_where_it_is_damaged(server: ImapServer, tmp_path: Path) -> None:
+def test_a_damaged_mail_database_is_rebuilt(server: ImapServer, tmp_path: Path) -> None:
     server.put(with_files("One", plan_txt=b"plan").as_bytes())
     before = found(server, tmp_path)
     (tmp_path / "mails.db").write_bytes(b"no database" * 1000)
@@ -420,7 +420,7 @@ def test_what_is_known_is_made_again_where_it_is_damaged(server: ImapServer, tmp
         ("SEARCH ALL", b"OTHER9 OK done\r\n", "unexpected"),
     ],
 )
-def test_what_no_server_means_fails_the_source(
+def test_malformed_server_replies_fail_the_source(
     at: str, said: bytes, told: str, server: ImapServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mail_client, "MOST_LINES", 2000)
@@ -432,7 +432,7 @@ def test_what_no_server_means_fails_the_source(
     assert len(found(server, tmp_path).names) == 2
 
 
-def test_what_a_server_says_unasked_is_not_kept(server: ImapServer) -> None:
+def test_unsolicited_server_responses_are_not_kept(server: ImapServer) -> None:
     """A session lasts for thousands of commands. But mails that went meanwhile are known."""
     for subject in ("One", "Two", "Three"):
         server.put(letter(subject).as_bytes())

@@ -129,7 +129,7 @@ def test_terms_of_documents_are_sums_of_the_weights_of_their_chunks(index: Postg
     assert index.document_terms([], TERMS, HR) == []
 
 
-def test_what_groups_hide_is_measured_by_nobody_else(index: PostgresSearchIndex) -> None:
+def test_passages_hidden_by_groups_are_scored_for_nobody_else(index: PostgresSearchIndex) -> None:
     everybody = Filters()
     for found in (
         index.similarities(IDS, QUESTION, everybody),

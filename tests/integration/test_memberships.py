@@ -161,7 +161,7 @@ def test_a_run_with_nothing_to_index_reads_them_too_and_writes_no_row_of_them(pr
     assert found(project, "ben") == {"docs/board.txt", "docs/both.txt"}
 
 
-def test_what_is_too_old_is_nobody(project: Project) -> None:
+def test_outdated_memberships_match_nobody(project: Project) -> None:
     aged(project, 47.9)
     assert "docs/board.txt" in found(project, "ann")
     aged(project, 48.1)
@@ -282,7 +282,7 @@ def test_the_query_role_reads_no_memberships_and_holds_them_no_longer(project: P
                 connection.execute(statement.encode())
 
 
-def test_what_an_asker_puts_into_the_search_path_is_not_run(project: Project) -> None:
+def test_functions_an_asker_adds_to_the_search_path_are_not_called(project: Project) -> None:
     with psycopg.connect(project.settings["database"]) as connection:
         connection.execute("CREATE FUNCTION public.strpos(text, text) RETURNS int LANGUAGE sql AS 'SELECT 0'")
         connection.execute("SET LOCAL ROLE pincite_query")

@@ -143,7 +143,7 @@ def test_a_large_object_is_sent_in_parts_and_is_there_with_the_last(
     assert (tmp_path / "copy").read_bytes() == (tmp_path / "large").read_bytes()
 
 
-def test_what_may_not_be_looked_for_is_told_from_what_may_not_be_read(served: S3Store, tmp_path: Path) -> None:
+def test_a_denied_listing_is_distinguished_from_a_denied_read(served: S3Store, tmp_path: Path) -> None:
     """Of what is not there a store says "forbidden" to whoever may list no more than a prefix."""
     store = open_store(served.address)
     store.put("raw/ab", b"there")

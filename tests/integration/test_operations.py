@@ -273,7 +273,7 @@ def test_elsewhere_a_source_is_taken_up_again_and_nothing_is_embedded(
 
 
 @pytest.mark.faults
-def test_without_parquet_queries_go_on_and_everything_is_embedded_again(
+def test_queries_continue_without_parquet_and_everything_is_embedded_again(
     shell: Shell, project: Project, endpoint: EmbeddingServer
 ) -> None:
     before = ids(project)

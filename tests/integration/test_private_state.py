@@ -73,7 +73,7 @@ def test_no_command_leaves_anything_open(project: Project, command: str, tmp_pat
 
 
 @pytest.mark.usefixtures("opening")
-def test_what_the_user_asks_for_elsewhere_is_as_the_user_wants_it(project: Project, tmp_path: Path) -> None:
+def test_files_the_user_writes_elsewhere_keep_the_umask_of_the_user(project: Project, tmp_path: Path) -> None:
     project.index()
     assert project.run("links --sweep", "--plot", tmp_path / "a.svg").code == 0
     assert project.run("eval --suggest 1", "--output", tmp_path / "b.jsonl").code == 0
@@ -93,7 +93,7 @@ def test_an_index_opened_in_python_leaves_nothing_open(project: Project) -> None
 
 
 @pytest.mark.defends("3c")
-def test_what_is_open_within_a_folder_that_is_shut_is_shut_too(tmp_path: Path) -> None:
+def test_open_files_inside_a_closed_folder_count_as_closed(tmp_path: Path) -> None:
     state = tmp_path / "state"
     deep = state / "parquet" / "chunks" / "one.parquet"
     deep.parent.mkdir(parents=True)

@@ -147,7 +147,7 @@ def test_a_filter_holds_in_every_statement(index: PostgresSearchIndex, name: str
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_matches_is_counted_up_to_a_limit(
+def test_matches_are_counted_up_to_a_limit(
     index: PostgresSearchIndex, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filters, chunks = CASES[name]

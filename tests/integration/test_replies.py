@@ -66,7 +66,9 @@ def test_a_reply_is_bought_once(
     assert (of_run["prompts"], of_run["prompt_tokens"], of_run["completion_tokens"]) == (2, 20, 14)
 
 
-def test_what_shapes_a_reply_makes_it_another(server: LlmServer, model: Callable[..., BoughtModel]) -> None:
+def test_parameters_that_shape_a_reply_require_a_new_reply(
+    server: LlmServer, model: Callable[..., BoughtModel]
+) -> None:
     said(model(), "one")
     said(model(temperature=0.5), "one")
     said(model(roles={"summary": {"model": "other"}}), "one")

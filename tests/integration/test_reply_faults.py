@@ -116,7 +116,7 @@ def test_an_endpoint_that_answers_nobody_is_left_alone(
     assert texts_of(said(model(run_id="next"), *numbers)) == [words_about(text) for text in numbers]
 
 
-def test_without_a_run_every_question_hopes_anew(server: LlmServer, model: Callable[..., BoughtModel]) -> None:
+def test_every_question_tries_again_outside_a_run(server: LlmServer, model: Callable[..., BoughtModel]) -> None:
     server.reply = lambda prompt: status(401)
     made = model(run_id="")
     assert texts_of(said(made, "one")) == ["rejected"]
@@ -150,7 +150,7 @@ def test_a_request_that_is_refused_ends_no_other(server: LlmServer, model: Calla
 
 @pytest.mark.case(7)
 @pytest.mark.parametrize("bad", [refusal(), empty(), cut_short(), junk(), says(None)])
-def test_what_cannot_be_used_is_asked_for_again(
+def test_an_unusable_reply_is_requested_again(
     server: LlmServer, model: Callable[..., BoughtModel], database: Database, bad: Any
 ) -> None:
     server.next(bad)
@@ -189,7 +189,7 @@ def test_a_model_that_always_refuses_is_remembered(
     assert (server.prompts, again.spent.cached) == ([], 1)
 
 
-def test_what_was_rejected_is_bought_again_when_asked_for(
+def test_rejected_replies_are_bought_again_on_request(
     server: LlmServer, model: Callable[..., BoughtModel], database: Database
 ) -> None:
     server.reply = lambda prompt: refusal()

@@ -113,13 +113,13 @@ def test_the_model_is_loaded_once_and_only_when_asked(model: Path) -> None:
     assert encoder._model is loaded
 
 
-def test_what_is_longer_than_the_model_takes_is_cut(model: Path) -> None:
+def test_passages_longer_than_the_model_accepts_are_truncated(model: Path) -> None:
     long = " ".join(["boiler"] * 500)
     assert scores(model, [long]) == pytest.approx(scores(model, [long + " and more"]))
     assert scores(model, [PASSAGES[1]], max_length=16) != pytest.approx(scores(model, [PASSAGES[1]]))
 
 
-def test_of_two_labels_the_second_says_yes(tmp_path: Path) -> None:
+def test_the_second_of_two_labels_means_yes(tmp_path: Path) -> None:
     import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
@@ -218,7 +218,7 @@ def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"), [(None, "set query.cross_encoder.model"), ("someone/reranker", "query.cross_encoder.revision")]
 )
-def test_what_the_settings_lack_is_said(name: str | None, message: str) -> None:
+def test_missing_settings_are_named(name: str | None, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         scores(name)
 

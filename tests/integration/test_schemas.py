@@ -50,7 +50,7 @@ def test_the_catalog_is_what_the_migrations_make(module_database: Database, fres
         "REVOKE USAGE ON SCHEMA pincite FROM pincite_query",
     ],
 )
-def test_what_differs_is_seen(module_database: Database, altered: str) -> None:
+def test_schema_differences_are_detected(module_database: Database, altered: str) -> None:
     with module_database.connect() as connection:
         before = shape(connection, "pincite")
         connection.execute(altered)

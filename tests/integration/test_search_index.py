@@ -121,7 +121,7 @@ def test_a_word_unseen_when_statistics_were_frozen_counts_as_often_as_it_stands_
 
 @pytest.mark.parametrize("filters", [Filters(), Filters({"source": ("s",)})], ids=["all", "matching"])
 @pytest.mark.parametrize("few", [True, False], ids=["few", "many"])
-def test_what_scores_alike_in_another_order_of_its_words_stands_by_id(
+def test_equal_scores_summed_in_another_word_order_are_ordered_by_id(
     database: Database, filters: Filters, few: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sums of the same numbers in other orders differ in their last digits."""

@@ -88,7 +88,7 @@ def spoil(database: Database, generation: GenerationRow, statement: str) -> None
 
 @pytest.mark.defends("4e")
 @pytest.mark.parametrize("name", MENDED)
-def test_what_a_run_puts_back(module_database: Database, generation: GenerationRow, name: str) -> None:
+def test_a_run_repairs_these_security_problems(module_database: Database, generation: GenerationRow, name: str) -> None:
     code, statement = MENDED[name]
     spoil(module_database, generation, statement)
     assert code in {found for found, _ in security_problems(module_database, generation.schema)}
@@ -99,7 +99,9 @@ def test_what_a_run_puts_back(module_database: Database, generation: GenerationR
 
 @pytest.mark.defends("4e")
 @pytest.mark.parametrize("name", TOLD)
-def test_what_an_administrator_must(module_database: Database, generation: GenerationRow, name: str) -> None:
+def test_an_administrator_must_repair_these_security_problems(
+    module_database: Database, generation: GenerationRow, name: str
+) -> None:
     statement, remedy = TOLD[name]
     spoil(module_database, generation, statement)
     assert {found for found, _ in security_problems(module_database, generation.schema)} == {"query_role"}

@@ -351,7 +351,7 @@ def project(server_url: str, endpoint: EmbeddingServer, tmp_path: Path, quick_ru
 
 @pytest.mark.case(12, served=True)
 @pytest.mark.case(13, served=True)
-def test_what_is_renamed_or_deleted_is_found_at_its_place_or_not_at_all(project: Project) -> None:
+def test_renamed_files_are_found_at_their_new_place_and_deleted_files_are_not_found(project: Project) -> None:
     def found() -> list[tuple[str, str]]:
         return [(hit["uri"], hit["text"]) for hit in project.hits(KEPT, "--strategy", "sentence")]
 

@@ -84,7 +84,7 @@ def test_status_shows_them(indexed: Project) -> None:
     )
 
 
-def test_what_is_left_out_stands_in_a_table_with_its_rule(state: State) -> None:
+def test_filtered_sentences_are_stored_in_a_table_with_their_rule(state: State) -> None:
     state.ensure_generation()
     texts, rules = (state.table("filtered_sentences").column(name) for name in ("text", "rule"))
     assert set(zip(texts, rules, strict=True)) == {

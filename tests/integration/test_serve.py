@@ -103,7 +103,7 @@ def served(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.
 # ---------------------------------------------------------------- who sees what
 
 
-def test_without_a_token_nothing_is_answered(served: Served) -> None:
+def test_requests_without_a_token_get_no_answer(served: Served) -> None:
     for path in ("/", "/?q=safe", "/api/search?q=safe", "/api/ask?q=safe", "/api/status", "/status", "/api/documents"):
         assert served.get(path).status_code == 401
         assert served.get(path, headers={"Accept": "text/html"}).status_code in (303, 401)
@@ -536,7 +536,9 @@ def test_a_page_that_could_not_be_drawn_is_not_tried_at_each_request(
     assert served.get(address, "guest").status_code == 200
 
 
-def test_what_waits_for_a_language_model_holds_up_no_search(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_that_wait_for_a_language_model_block_no_search(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
     service = Service(locate(str(served.project.config)))
     try:
         turns = service.turns

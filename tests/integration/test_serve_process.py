@@ -105,7 +105,7 @@ def test_a_server_that_was_killed_is_not_waited_for(project: Project) -> None:
 
 
 @pytest.mark.faults
-def test_what_is_published_is_seen_and_lost_connections_are_made_anew(project: Project) -> None:
+def test_the_server_sees_published_changes_and_replaces_lost_connections(project: Project) -> None:
     with serving(project) as (_, url):
         assert "lamps.txt" not in served_hits(url, "who trims the lamps")
         project.write("lamps.txt", "The warden trims the lamps of the pier.\n")

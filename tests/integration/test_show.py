@@ -236,7 +236,7 @@ def test_a_map_draws_no_pages_of_a_document_for_other_groups(project: Project, t
 
 
 @pytest.mark.parametrize("chunk", ["abcde", "", "not an id", "abc%def", "абвгде"])
-def test_what_is_no_chunk_id(indexed: Project, chunk: str) -> None:
+def test_an_invalid_chunk_id_is_a_usage_error(indexed: Project, chunk: str) -> None:
     assert error_of(indexed, chunk)[:2] == (2, "usage")
 
 

@@ -87,7 +87,7 @@ def test_a_passage_and_its_parse_are_shown_with_their_names(project: Project) ->
 
 
 @pytest.mark.parametrize("group", ["", " ", "board,staff", "bo\u200bard"])
-def test_what_is_no_name_of_a_group_is_refused(project: Project, group: str) -> None:
+def test_an_invalid_group_name_is_refused(project: Project, group: str) -> None:
     ran = project.run("query", "harbour", "--group", group)
     assert (ran.code, ran.json["error"]["code"]) == (2, "usage")
 

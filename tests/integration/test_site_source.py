@@ -54,14 +54,14 @@ def names(listing: FolderListing) -> list[str]:
 ALL = ["choir.html", "ferry/index.html", "index.html", "plan.pdf"]
 
 
-def test_what_is_linked_below_the_address_is_brought(site: Site, tmp_path: Path) -> None:
+def test_pages_linked_below_the_address_are_fetched(site: Site, tmp_path: Path) -> None:
     found = bring(site, tmp_path)
     assert names(found) == ALL and not found.failures
     assert {(item.uri, item.code) for item in found.skipped} == {("photo.gif", "unsupported")}
     assert "/other/page" not in site.paths() and site.paths(404) == ["/docs/missing"]
 
 
-def test_what_did_not_change_is_not_sent_again(site: Site, tmp_path: Path) -> None:
+def test_unchanged_pages_are_not_sent_again(site: Site, tmp_path: Path) -> None:
     first = bring(site, tmp_path)
     site.asked.clear()
     site.html("/docs/ferry", "The ferry is blue.", "/docs/new")
@@ -140,7 +140,7 @@ def test_a_sitemap_names_the_pages(site: Site, tmp_path: Path) -> None:
         bring(site, tmp_path, sitemap="https://example.org/sitemap.xml")
 
 
-def test_what_was_lost_from_the_state_is_asked_for_again(site: Site, tmp_path: Path) -> None:
+def test_pages_lost_from_the_state_are_requested_again(site: Site, tmp_path: Path) -> None:
     bring(site, tmp_path)
     root = Landing(tmp_path, settings(site)).root
     (root / "choir.html").unlink()
@@ -217,7 +217,7 @@ FORGED = {
 """Uploads by which a stranger would restrict, or rewrite, pages of others."""
 
 
-def test_what_strangers_upload_says_nothing_of_any_page(site: Site, tmp_path: Path) -> None:
+def test_uploads_by_strangers_cannot_describe_other_pages(site: Site, tmp_path: Path) -> None:
     for name, text in FORGED.items():
         kind = "text/markdown" if name.endswith(".md") else "text/plain" if name.endswith(".txt") else "application/x"
         site.pages[f"/docs/{name}"] = kind, text.encode()

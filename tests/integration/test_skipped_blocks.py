@@ -123,7 +123,7 @@ def test_the_first_are_those_of_the_sum_of_every_posting(
             assert search.lexical_scores([*visible.values(), "none"], terms, filters) == pytest.approx(scores, rel=0)
 
 
-def test_what_is_looked_up_is_read_by_its_place(index: GenerationTables) -> None:
+def test_postings_are_looked_up_by_row_location(index: GenerationTables) -> None:
     """Not by a scan of the table: the policy on its rows lets the place be compared first."""
     with index.database.connect() as connection, search_index(connection, index.generation.generation) as search:
         statement = search._named_statement("posting_slices")

@@ -287,7 +287,7 @@ def test_history_that_is_rewritten_is_followed(repository: Repository, tmp_path:
     assert listed(repository, tmp_path).texts == {"c.md": "one"}
 
 
-def test_what_git_keeps_elsewhere_is_named(repository: Repository, tmp_path: Path) -> None:
+def test_git_lfs_files_and_symbolic_links_are_named(repository: Repository, tmp_path: Path) -> None:
     repository.put("large.pdf", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 12345\n")
     (repository.work / "docs" / "link.md").symlink_to("/etc/passwd")
     repository.push()
@@ -408,7 +408,7 @@ def test_a_database_that_falls_silent_is_left(rows: Rows, tmp_path: Path, monkey
             list(source.entries())
 
 
-def test_what_a_row_says_of_itself_is_its_side_car(rows: Rows, tmp_path: Path) -> None:
+def test_metadata_columns_of_a_row_form_its_side_car(rows: Rows, tmp_path: Path) -> None:
     rows.query = "SELECT id, text, title, groups, owner FROM papers;"
     rows.run("INSERT INTO papers VALUES ('1', 'One 100%', 'A title: \"quoted\"', ARRAY['hr'], 'Ann')")
     rows.run("INSERT INTO papers VALUES ('2', 'Two', NULL, NULL, NULL)")

@@ -264,9 +264,7 @@ def test_a_compute_may_look_twice_and_hand_back_in_any_order(state: State) -> No
     assert committed(state) == found
 
 
-def test_what_was_committed_before_a_compute_or_a_commit_fails_stays(
-    state: State, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_earlier_commits_stay_when_a_compute_or_a_commit_fails(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
     ended: list[Works] = []
 
     def compute(works: Works) -> Outcomes:

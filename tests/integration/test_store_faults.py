@@ -131,7 +131,7 @@ def test_a_listing_that_breaks_off_changes_nothing(store: Store, tmp_path: Path)
     assert_same(listing_of(store, tmp_path), first)
 
 
-def test_what_is_listed_again_is_not_sent_again(store: Store, tmp_path: Path) -> None:
+def test_unchanged_objects_are_not_downloaded_again(store: Store, tmp_path: Path) -> None:
     first = bring(store, tmp_path)
     store.front.asked.clear()
     assert_same(bring(store, tmp_path), first)

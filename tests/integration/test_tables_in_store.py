@@ -310,7 +310,7 @@ def test_experiments_take_vectors_out_of_the_store_and_write_none_into_it(
     assert of_method(store.taken(), *CHANGES) == []
 
 
-def test_what_changed_in_its_source_is_shown_as_it_was_indexed(project: Project, tmp_path: Path) -> None:
+def test_a_file_changed_in_its_source_is_shown_as_indexed(project: Project, tmp_path: Path) -> None:
     hit = project.hits("observatory budget", "--group", "board")[0]
     project.write("board/minutes.pdf", b"%PDF-1.7 something else")
     assert project.run("show", hit["chunk_id"], "--group", "board", "--image", tmp_path / "page.png").code == 0
@@ -377,7 +377,7 @@ def test_pruning_takes_raw_files_that_nothing_is_made_of(project: Project, store
     assert not [key for key in store.held() if key.startswith("raw/")]
 
 
-def test_what_is_served_keeps_its_raw_file_while_a_run_has_listed_another(
+def test_a_served_document_keeps_its_raw_file_after_a_run_listed_a_new_version(
     project: Project, store: S3Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A run that ended after its listing: rows are of the file before."""
@@ -491,7 +491,7 @@ DENIED = {
 
 
 @pytest.mark.parametrize("what", DENIED)
-def test_what_the_store_denies_is_told_in_one_line(project: Project, store: S3Store, what: str) -> None:
+def test_a_denial_by_the_store_is_reported_in_one_line(project: Project, store: S3Store, what: str) -> None:
     project.write("boilers.txt", "Boiler inspection\n\nThe boiler is new.\n")
     store.front.faults.update(DENIED[what])
     ran = project.run("index")
@@ -510,7 +510,7 @@ def test_doctor_tries_the_store_and_leaves_nothing(project: Project, store: S3St
     assert store.held() == before
 
 
-def test_without_credentials_nothing_is_begun(
+def test_missing_credentials_stop_a_run_before_it_starts(
     project: Project, store: S3Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):

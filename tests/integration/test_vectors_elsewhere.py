@@ -401,7 +401,7 @@ def test_a_file_with_anything_wrong_in_it_is_refused_whole(
     assert result["taken"] == 0 and kept(project) == []
 
 
-def test_what_is_not_there_or_no_parquet_is_refused(
+def test_missing_files_and_files_other_than_parquet_are_refused(
     exported: tuple[Project, Path], vectors: pa.Table, tmp_path: Path
 ) -> None:
     (tmp_path / "empty").mkdir()
@@ -450,7 +450,9 @@ def test_lists_and_floats_of_any_width_are_read(
     assert result["checked_only"] and kept(exported[0]) == []
 
 
-def test_what_nobody_asks_for_is_counted_and_not_kept(project: Project, vectors: pa.Table, tmp_path: Path) -> None:
+def test_vectors_of_unrequested_texts_are_counted_and_not_kept(
+    project: Project, vectors: pa.Table, tmp_path: Path
+) -> None:
     strange = ["A text of no document.", "Another."]
     texts = pa.table({
         "key": [text_hash(text) for text in strange], "text": [PROMPT + text for text in strange],
@@ -659,7 +661,7 @@ def test_python_has_both(project: Project, vectors: pa.Table, tmp_path: Path) ->
     assert found == imported(project, tmp_path / "vectors.parquet", "--check")
 
 
-def test_what_people_read(project: Project, vectors: pa.Table, tmp_path: Path) -> None:
+def test_texts_for_people(project: Project, vectors: pa.Table, tmp_path: Path) -> None:
     pq.write_table(vectors.slice(1), tmp_path / "vectors.parquet")
 
     def shown(*command: str | Path) -> Ran:

@@ -187,7 +187,7 @@ def test_nothing_is_told_of_what_is_right(project: Project) -> None:
 
 
 @pytest.mark.parametrize("table", ["chunks", "sentences"])
-def test_what_is_missing_extra_or_changed_in_several_parts_is_told_once_each(
+def test_differences_across_several_parts_are_each_reported_once(
     project: Project, names: Mapping[str, str], table: str
 ) -> None:
     noun, key = table[:-1], f"{table[:-1]}_id"

@@ -35,7 +35,7 @@ def served(project: Project, text: str) -> set[str]:
 
 @pytest.mark.faults
 @pytest.mark.case(11, served=True)
-def test_of_two_identical_files_each_is_served_for_itself(project: Project, endpoint: EmbeddingServer) -> None:
+def test_two_identical_files_are_each_served(project: Project, endpoint: EmbeddingServer) -> None:
     project.write("copy.md", f"# The ferry\n\n{FERRY}\n")
     project.index()
     assert len(endpoint.texts) == len(set(endpoint.texts)), "one text is embedded once"

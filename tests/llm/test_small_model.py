@@ -67,7 +67,7 @@ def test_every_document_and_chunk_is_written_about_by_the_model_or_extractively(
     assert all(0 < len(text.strip()) <= LONGEST for texts in generated(made, *METHODS).values() for text in texts)
 
 
-def test_what_it_says_is_clean(made: Made) -> None:
+def test_texts_the_model_generates_are_clean(made: Made) -> None:
     for texts in generated(made, "llm").values():
         for text in texts:
             assert clean(text, LONGEST) == text

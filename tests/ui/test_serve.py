@@ -196,7 +196,7 @@ def test_marks_on_real_pages_hold_the_words_of_their_passages(served: str) -> No
 # ---------------------------------------------------------------- how it is used
 
 
-def test_by_keyboard(served: str, page: Page) -> None:
+def test_the_keyboard_operates_the_search_reader_and_documents_pages(served: str, page: Page) -> None:
     page.goto(served)
     page.keyboard.type("warden trims lantern")  # the question has the focus
     page.keyboard.press("Enter")
@@ -266,7 +266,7 @@ def test_arrows_turn_pages(served: str, page: Page) -> None:
     page.wait_for_url("**page=1**")
 
 
-def test_without_javascript(served: str, browser: Browser) -> None:
+def test_search_and_reader_work_without_javascript(served: str, browser: Browser) -> None:
     with browser.new_context(java_script_enabled=False) as context:
         context.set_default_timeout(PATIENCE)
         page = context.new_page()

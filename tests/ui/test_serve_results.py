@@ -75,7 +75,7 @@ def test_hits_come_before_the_answer(tab: Tab, asked: Asked) -> None:
     expect(page.locator(".answer")).to_have_count(1)
 
 
-def test_without_javascript_all_comes_at_once(browser: Browser, asked: Asked) -> None:
+def test_the_whole_page_arrives_at_once_without_javascript(browser: Browser, asked: Asked) -> None:
     asked.go_on.set()
     tab = tab_of(browser, asked.url, java_script_enabled=False)
     tab.page.goto(f"{asked.url}/?q={QUESTION}&ask=1")

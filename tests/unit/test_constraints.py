@@ -67,7 +67,7 @@ def test_a_release_without_hashes_is_noticed(text: str, tables: dict[str, Any]) 
     assert len(constraints.faults(changed, tables)) == 1
 
 
-def test_what_is_no_pin_is_refused() -> None:
+def test_a_line_that_is_no_pin_is_refused() -> None:
     with pytest.raises(ValueError, match="--extra-index-url"):
         constraints.read("numpy==2.4.6\n--extra-index-url something\n")
 

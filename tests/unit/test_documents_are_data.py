@@ -151,7 +151,7 @@ def test_each_is_found(source: str) -> None:
         "subprocess.run(child_command('x'), env=child_environment())",
     ],
 )
-def test_what_is_harmless_is_not_found(source: str) -> None:
+def test_harmless_code_is_not_found(source: str) -> None:
     assert list(offences(source)) == []
 
 

@@ -74,7 +74,9 @@ def test_every_block_is_of_an_embedder_a_reranker_or_a_language_model() -> None:
 
 
 @pytest.mark.parametrize("block", embedders(), ids=names(embedders()))
-def test_what_an_embedder_is_sent_and_what_is_made_of_it(block: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_embedder_gets_the_right_requests_and_its_replies_are_read(
+    block: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     chosen = block.embedder
     assert chosen.model is not None
     before, of_questions, of_passages = SENT[chosen.model]
@@ -111,7 +113,9 @@ def test_every_embedder_of_the_table_has_a_block_within_its_lengths() -> None:
 
 
 @pytest.mark.parametrize("block", rerankers(), ids=names(rerankers()))
-def test_what_a_reranker_is_sent_and_what_is_made_of_it(block: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reranker_gets_the_right_request_and_its_reply_is_read(
+    block: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     chosen = block.query.cross_encoder
     by_texts = chosen.texts_field == "texts"
     fields = {"rerank-2.5": {}, "jina-reranker-v2-base-multilingual": {"return_documents": False}}
@@ -168,7 +172,7 @@ def test_a_request_that_is_refused_names_what_it_may_be_for(values: dict[str, An
 
 
 @pytest.mark.case(8)
-def test_what_is_no_reply_names_the_address_setting() -> None:
+def test_an_invalid_reply_names_the_address_setting() -> None:
     with embedding_server() as server, pytest.raises(ModelError, match=r"no embeddings .*that embedder\.endpoint is"):
         server.next(lambda texts: (200, {"embeddings": [[0.1]]}))
         asking(server, EmbedderSettings(endpoint=server.url, model="m")).passages(["one"])
@@ -219,7 +223,7 @@ def test_settings_of_a_reranker_that_cannot_be_meant_are_refused(values: dict[st
         settings_from({"query": {"cross_encoder": values}})
 
 
-def test_what_changes_a_vector_changes_the_identity_and_nothing_else_does() -> None:
+def test_only_settings_that_change_a_vector_change_the_identity() -> None:
     base: dict[str, Any] = {"endpoint": "http://localhost:1/v1", "model": "m"}
     same: list[dict[str, Any]] = [{}, {"batch_texts": 8}, {"encoding_format": "none"}, {"api_key_env": "K"}]
     other: list[dict[str, Any]] = [

@@ -199,7 +199,7 @@ def test_every_pod_is_one_that_the_strictest_standard_of_kubernetes_takes() -> N
                 assert kind == "secretRef" or named("ConfigMap", reference["name"])
 
 
-def test_what_reads_documents_may_do_nothing_in_the_cluster() -> None:
+def test_processes_that_read_documents_have_no_rights_in_the_cluster() -> None:
     """Only what steers has an account with a role, and its token."""
     bound = {
         subject["name"]: binding["roleRef"]["name"]
@@ -288,7 +288,7 @@ def test_images_are_of_this_version() -> None:
     assert named == {__version__}
 
 
-def test_what_crosses_the_network_is_encrypted() -> None:
+def test_network_traffic_is_encrypted() -> None:
     for name, value in environment().items():
         assert not re.match(r"redis://|http://", value), name
         assert not re.match(r"(?:db\+)?postgres", value) or "sslmode=verify-full" in value, name
@@ -319,7 +319,7 @@ def test_a_missing_redis_is_one_line_with_the_remedy(tmp_path: Path, monkeypatch
         Cluster(tmp_path, Ports.free()).start_redis()
 
 
-def test_what_was_started_is_ended_with_all_that_it_has_started(tmp_path: Path) -> None:
+def test_a_started_process_is_ended_with_all_its_children(tmp_path: Path) -> None:
     """A process that hears no SIGTERM, and its child."""
     made = Cluster(tmp_path, Ports.free())
     deaf = "trap '' TERM; sleep 600 & echo $!; wait"
@@ -334,7 +334,7 @@ def service_log(folder: Path) -> str:
     return (folder / "logs" / "deaf.log").read_text(encoding="utf-8")
 
 
-def test_what_was_started_ends_when_its_starter_is_killed(tmp_path: Path) -> None:
+def test_a_started_process_ends_when_its_starter_is_killed(tmp_path: Path) -> None:
     starter = (
         "import sys, pathlib, signal, os\nfrom examples.celery.local import Cluster, Ports\n"
         "made = Cluster(pathlib.Path(sys.argv[1]), Ports.free())\n"
@@ -351,7 +351,7 @@ def test_what_was_started_ends_when_its_starter_is_killed(tmp_path: Path) -> Non
     assert ends(child)
 
 
-def test_what_was_started_by_one_that_is_killed_meanwhile_does_nothing(tmp_path: Path) -> None:
+def test_a_process_whose_starter_is_killed_meanwhile_does_nothing(tmp_path: Path) -> None:
     """The starter is gone before the kernel is asked to tell of its end."""
     slow = tmp_path / "bin" / "setpriv"
     slow.parent.mkdir()

@@ -63,7 +63,7 @@ def soon_plenty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("soon_plenty")
-def test_what_costs_plenty_is_counted_in_short_texts_alone() -> None:
+def test_costly_work_is_counted_in_short_texts_alone() -> None:
     sizes: dict[int, bool] = {}
 
     def measured(length: int) -> dict[str, int]:

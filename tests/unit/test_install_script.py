@@ -65,7 +65,7 @@ def test_it_fails_where_neither_can(venv: Path) -> None:
     assert installed(venv) == (1, ["uv pins", "uv pins", "pip pins"])
 
 
-def test_what_builds_packages_is_there_first_and_pinned(venv: Path) -> None:
+def test_build_packages_are_installed_first_and_pinned(venv: Path) -> None:
     ended, calls = called(venv, "dev")
     assert ended == 0 and calls[0] == "python constraints.py pins --only build"
     assert calls[1].startswith("pip ") and " --require-hashes --requirement " in calls[1]

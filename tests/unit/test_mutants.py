@@ -75,7 +75,7 @@ def tree(place: Path) -> Path:
     return place
 
 
-def test_what_tests_notice_is_told_from_what_they_do_not_and_from_what_breaks_them(
+def test_noticed_unnoticed_and_broken_mutations_are_told_apart(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = tree(tmp_path / "root")

@@ -57,6 +57,14 @@ def test_no_function_is_named_by_a_participle_or_preposition_alone() -> None:
     ] == []
 
 
+def test_names_of_tests_begin_with_their_subject() -> None:
+    begins = re.compile(
+        r"^ *(?:async )?def (test_(?:what|of|by|as|and|but|that|those|whether|without)_\w+)", re.MULTILINE
+    )
+    found = [name for path in (ROOT / "tests").rglob("test_*.py") for name in begins.findall(path.read_text())]
+    assert found == ["test_of_it"], "test_everything.py writes this one"
+
+
 def test_a_public_class_name_means_one_thing() -> None:
     files: dict[str, list[str]] = {}
     for file, node in definitions():

@@ -150,7 +150,7 @@ def test_a_number_that_is_no_case_is_refused(session) -> None:  # type: ignore[n
 
 
 @pytest.mark.faults
-def test_what_is_not_in_the_list_cannot_be_defended(session) -> None:  # type: ignore[no-untyped-def]
+def test_a_case_missing_from_the_list_cannot_be_defended(session) -> None:  # type: ignore[no-untyped-def]
     held = SOURCE.replace("case(3)", "defends('4a')").replace("assert 0", "pass")
     assert rows(session(held)[2])["4a"][2:] == ["4", "held"]
     for wrong in ("'4z'", "'blank groups'", ""):

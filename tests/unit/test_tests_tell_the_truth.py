@@ -110,7 +110,7 @@ def test_no_test_is_decided_by_speed_or_chance() -> None:
         "np.random.default_rng()",
     ],
 )  # fmt: skip
-def test_what_speed_or_chance_would_decide_is_found(code: str) -> None:
+def test_code_that_depends_on_speed_or_chance_is_found(code: str) -> None:
     body = f"async def test():\n    {code}\n"
     assert list(found(ast.parse(body)))
 
@@ -126,7 +126,7 @@ def test_what_speed_or_chance_would_decide_is_found(code: str) -> None:
         "run(timeout=1800)",
     ],
 )
-def test_what_every_machine_does_alike_is_not(code: str) -> None:
+def test_code_that_runs_alike_on_every_machine_is_not_found(code: str) -> None:
     assert not list(found(ast.parse(code)))
 
 

@@ -34,7 +34,7 @@ def test_every_row_of_the_paper_is_a_row_with_valid_settings(table: str) -> None
     assert (shipped == set(rows)) == (not excluded)
 
 
-def test_what_a_row_needs_is_told() -> None:
+def test_the_needs_of_a_row_are_told() -> None:
     matrix, _ = whole_matrix(HERE / "table2.yaml")
     asked = {run.choice["system"]: needs(run) for run in matrix.runs.values()}
     assert asked == {

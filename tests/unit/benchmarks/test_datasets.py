@@ -100,7 +100,7 @@ def test_gold_of_a_table_is_what_the_answer_is_read_off(
     assert [page.html[start:end] for start, end in places_of(page, question)] == expected
 
 
-def test_what_stands_twice_is_somewhere_in_the_table_or_its_paragraphs() -> None:
+def test_an_answer_that_stands_twice_is_placed_in_the_table_or_its_paragraphs() -> None:
     page = Page(ENTRY)
     question = {"answer_type": "span", "answer": ["3"], "derivation": "", "rel_paragraphs": [], "answer_from": "table"}
     assert places_of(page, question) == [page.table]
@@ -113,7 +113,7 @@ def test_what_stands_twice_is_somewhere_in_the_table_or_its_paragraphs() -> None
 # ---------------------------------------------------------------- summary-augmentation
 
 
-def test_of_the_first_three_documents_each_counts_once() -> None:
+def test_each_of_the_first_three_documents_counts_once() -> None:
     hits = ["a", "a", "b", "c", "d"]
     question = {"question": "Q", "gold": [{"uri": "b"}, {"uri": "d"}]}
     scores = first_three(lambda text, k: {"hits": [{"uri": uri} for uri in hits]}, [question])

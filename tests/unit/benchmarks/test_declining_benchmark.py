@@ -39,7 +39,7 @@ def test_how_far_a_sentence_stands_out(alike: tuple[float, ...], expected: float
 
 
 @given(st.lists(st.floats(-1, 1), max_size=60))
-def test_what_stands_out_is_a_share(alike: list[float]) -> None:
+def test_the_amount_that_stands_out_is_a_share(alike: list[float]) -> None:
     assert 0.2 <= standing_out(alike) <= 1
 
 
@@ -60,5 +60,5 @@ def test_the_rarest_words_or_most_of_all_are_enough() -> None:
     assert support(equal, evidence("Leave expires; the boiler."), NONE_OUT) < 3 / 5
 
 
-def test_without_evidence_or_words_there_is_no_support() -> None:
+def test_support_is_zero_if_there_is_no_evidence_or_no_words() -> None:
     assert support(WANTED, [], (0.9, 0.1)) == support({}, evidence("Leave."), (0.9, 0.1)) == 0.0

@@ -55,7 +55,7 @@ def test_weights_are_chosen_on_the_other_sets() -> None:
     assert [row.split("|")[5].strip() for row in rows] == ["100.0 / 100.0"] * 2
 
 
-def test_what_loses_to_a_route_is_named() -> None:
+def test_a_fusion_that_loses_to_a_route_is_named() -> None:
     losing = [one(0, lexical=(1.0, 0.0, 0.0), nearest_sentence=(0.0, 9.0, 0.0), document=(0.0, 1.0, 0.0))] * 40
     table, lost = against_routes({"bad": losing, "good": [BY_TERMS] * 40})
     assert lost == ["bad R@1"] and "-100.0 (-100.0 to -100.0)" in table[2]

@@ -75,7 +75,7 @@ def test_a_marker_that_is_a_letter_is_text_of_its_page() -> None:
 # ---------------------------------------------------------------- headings
 
 
-def test_what_is_stated_is_found_on_its_page_at_its_level() -> None:
+def test_a_stated_heading_is_found_on_its_page_at_its_level() -> None:
     name = "redp5110_sampled.pdf"
     perfect = Reading(name, 18, headings=[(page, level + 1, text) for page, level, text in STATED[name]])
     found = stated_scores(name, perfect)

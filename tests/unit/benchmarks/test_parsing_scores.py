@@ -42,7 +42,7 @@ def cell(row: int, column: int, text: str, wide: int = 1, tall: int = 1) -> Bloc
     return BlockCell(row, column, (TextRun(text),), tall, wide)
 
 
-def test_what_a_rendering_says() -> None:
+def test_an_outline_is_read_from_a_rendering() -> None:
     outline = expected(RENDERING)
     assert outline.headings == [(1, "theguide"), (2, "terms")]
     assert outline.list_items == ["one", "nesteditem", "deeper,asnothing", "opentotheend"]
@@ -58,7 +58,7 @@ def test_a_chart_is_its_title() -> None:
     assert (" ".join(outline.words), outline.table_rows) == ("ducks by year the end", [])
 
 
-def test_what_a_parse_says() -> None:
+def test_an_outline_is_read_from_a_parse() -> None:
     blocks = (
         Block("page_header", (TextRun("Running"),)),
         Block("heading", (TextRun("The "), TextRun("Guide", joined=True)), 1),
@@ -76,7 +76,7 @@ def test_what_a_parse_says() -> None:
     assert outline.edges == ["Running"]
 
 
-def test_what_is_kept_outside_the_body_need_not_be_found() -> None:
+def test_text_kept_outside_the_body_need_not_be_found() -> None:
     ours = Outline([(1, "home")], ["tea"], [], ["home", "tea"], edges=["Home", "2 Top", "stories"])
     theirs = Outline([(1, "home"), (1, "home")], ["topstories", "tea", "gone"], [], ["home", "home", "top", "gone"])
     assert asked(theirs, ours) == Outline([(1, "home")], ["tea", "gone"], [], ["home", "gone"])

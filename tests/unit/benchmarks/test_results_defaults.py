@@ -37,7 +37,7 @@ def test_a_set_has_no_part_in_the_choice_that_is_reported_on_it() -> None:
     assert cells[-1] == ["mean", "", "43.3", "63.3", "", "36.7"]
 
 
-def test_of_equals_the_shipped_value_is_chosen() -> None:
+def test_the_shipped_value_is_chosen_among_equals() -> None:
     assert chosen(scores_of([a_set("one", 0.1, 0.9), a_set("two", 0.5, 0.5)], "query.rerank"), "one") == "none"
 
 

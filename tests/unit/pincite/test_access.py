@@ -44,7 +44,7 @@ def test_the_proxy_names_groups() -> None:
         {"X-Forwarded-Groups": "h\u200br"},
     ],
 )
-def test_what_the_proxy_says_wrongly_lets_nobody_in(change: dict[str, str]) -> None:
+def test_invalid_headers_of_the_proxy_let_nobody_in(change: dict[str, str]) -> None:
     assert by_proxy().who(request(*(SAID | change).items())) is None
 
 
@@ -53,7 +53,7 @@ def test_a_header_that_is_sent_twice_lets_nobody_in(doubled: str) -> None:
     assert by_proxy().who(request(*SAID.items(), (doubled, SAID[doubled]))) is None
 
 
-def test_without_groups_only_what_is_public() -> None:
+def test_an_asker_without_groups_reads_only_public_documents() -> None:
     found = by_proxy().who(request(*(SAID | {"X-Forwarded-Groups": ""}).items()))
     assert found is not None and found.groups == ()
 

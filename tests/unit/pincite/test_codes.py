@@ -32,7 +32,7 @@ def test_stages_of_failures_are_stages() -> None:
     assert codes.FAILURES.keys() >= errors.PASSING | errors.LIMITED
 
 
-def test_what_processes_may_say_of_a_file_are_failures_of_parsing() -> None:
+def test_codes_that_processes_give_for_a_file_are_failures_of_parsing() -> None:
     """The listing tells of a file that changes, and pictures of pages have warnings of their own."""
     parsing = {code for code, (stages, *_) in codes.FAILURES.items() if "parsed_elements" in stages.split(", ")}
     assert parsing - {"changed"} | {"no_picture", "no_page"} == OF_FILES

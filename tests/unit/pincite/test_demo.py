@@ -27,7 +27,7 @@ def test_it_writes_documents_with_their_side_cars_questions_and_settings(tmp_pat
     assert project.settings.publish.golden and project.resolve(project.settings.publish.golden).is_file()
 
 
-def test_what_it_wrote_is_used_as_it_is(tmp_path: Path) -> None:
+def test_a_library_that_it_wrote_is_used_as_it_is(tmp_path: Path) -> None:
     assert write_library(tmp_path)
     (tmp_path / "library" / "notes" / "mine.txt").write_text("A note of mine.\n")
     before = files(tmp_path)

@@ -72,6 +72,6 @@ def test_one_in_an_archive_is_refused(tmp_path: Path) -> None:
     assert "another package 'pipelines'" in run(COMMAND, tmp_path / "theirs.zip", "--version").stderr
 
 
-def test_by_itself_nothing_is_wrong() -> None:
+def test_the_command_alone_finds_nothing_wrong() -> None:
     require_own()
     assert run(COMMAND, "/nowhere", "--version").returncode == 0

@@ -89,7 +89,7 @@ def test_a_stage_has_every_component_in_aligned_columns_and_short_hashes() -> No
     ]
 
 
-def test_what_was_made_before_there_were_records_says_so() -> None:
+def test_a_stage_made_before_there_were_records_says_so() -> None:
     shown = explanation_shown(explanation(stage("sentences", at=None, run=None, reason=None, committed_at=None)))
     unknown = [line.split("  ")[1] for line in block(shown, "sentences") if line.endswith("  not recorded")]
     assert unknown == ["made", "by run", "why", "bucket committed", "cost"]

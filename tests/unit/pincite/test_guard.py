@@ -116,7 +116,7 @@ def test_only_what_is_open_is_open(path: str) -> None:
     assert code(client().get(f"http://{HERE}{path}")) == (401, "not_signed_in")
 
 
-def test_what_is_open_has_no_asker_to_read_for() -> None:
+def test_an_open_path_has_no_asker_to_read_for() -> None:
     assert client().get("/health").status_code == 401, "of the application: it has asked who it is"
 
 
@@ -137,7 +137,7 @@ def test_every_answer_has_the_headers_that_browsers_heed() -> None:
     ("server", "is_socket"),
     [(("127.0.0.1", 8750), False), (None, False), (("/tmp/x/ask", None), True), (("", None), False)],
 )
-def test_what_is_the_owners_socket(server: Any, is_socket: bool) -> None:
+def test_the_owners_socket_is_recognised(server: Any, is_socket: bool) -> None:
     assert by_socket({"type": "http", "server": server}) is is_socket
 
 

@@ -66,13 +66,13 @@ def test_an_explained_hit_has_a_row_for_every_stage_in_order() -> None:
     assert "stage" not in hits_shown(found(), explain=False)
 
 
-def test_what_fell_back_is_said() -> None:
+def test_a_fallback_is_said() -> None:
     for explain in (False, True):
         assert hits_shown(found(notes=["hyde: no passage"]), explain).count("note: hyde: no passage") == 1
     assert hits_shown(found(hits=[]), explain=False) == "no passage found, 0.100 s"
 
 
-def test_what_a_language_model_wrote_is_marked() -> None:
+def test_text_written_by_a_language_model_is_marked() -> None:
     mark = "Written by a language model"
     assert mark in hits_shown(found(hits=[{**HIT, "generated": ["text"]}]), explain=False)
     shown = passage_shown({**HIT, "context": "About it.", "generated": ["context"], "generation": 7, "images": []})

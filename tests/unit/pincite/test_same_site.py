@@ -32,7 +32,7 @@ def test_no_header_is_more_than_another_site(text: str) -> None:
     assert is_named([text], names_of(["ask.example"])) in (True, False)
 
 
-def test_of_two_origins_each_has_to_be_ours() -> None:
+def test_two_origins_each_have_to_be_ours() -> None:
     sent = [("host", HERE), ("origin", f"http://{HERE}"), ("origin", "https://evil.example")]
     raw = [(name.encode(), value.encode()) for name, value in sent]
     assert not of_our_pages(HTTPConnection({"type": "http", "headers": raw}), "POST", by_cookie=True)
@@ -53,5 +53,7 @@ def test_our_own_page_is_ours_in_whichever_letters() -> None:
         ("POST", {"sec_fetch_site": "none"}, True, False),
     ],
 )  # fmt: skip
-def test_what_a_browser_tells(method: str, headers: dict[str, str], by_cookie: bool, ours: bool) -> None:
+def test_headers_of_a_browser_decide_whether_a_request_is_ours(
+    method: str, headers: dict[str, str], by_cookie: bool, ours: bool
+) -> None:
     assert of_our_pages(asked(**headers), method, by_cookie) is ours

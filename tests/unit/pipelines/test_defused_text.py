@@ -69,7 +69,7 @@ def test_ordinary_text_stays_as_it_is(text: str) -> None:
         ("seen \U000e0041\U000e0042tags", "seen tags"),
     ],
 )
-def test_what_acts_is_taken_out(text: str, shown: str) -> None:
+def test_active_text_is_removed(text: str, shown: str) -> None:
     assert defuse(text) == shown
 
 
@@ -176,12 +176,12 @@ TAKEN = {
 
 
 @pytest.mark.parametrize("text", SEEN, ids=ascii)
-def test_what_a_person_sees_reaches_a_model_as_it_is(text: str) -> None:
+def test_visible_text_reaches_a_model_unchanged(text: str) -> None:
     assert clear(text) == text
 
 
 @pytest.mark.parametrize(("text", "shown"), TAKEN.values(), ids=TAKEN)
-def test_what_nobody_sees_does_not_reach_a_model(text: str, shown: str) -> None:
+def test_invisible_text_does_not_reach_a_model(text: str, shown: str) -> None:
     assert clear(text) == shown
 
 

@@ -17,7 +17,7 @@ RAW += list("\xad\u061c\u180e\u200b\u200e\u202a\u202e\u2028\u2029\u2060\u2066\u2
 
 @pytest.mark.defends("3b")
 @pytest.mark.parametrize("char", RAW, ids=ascii)
-def test_what_cannot_be_seen_is_written_as_its_number(char: str) -> None:
+def test_invisible_characters_are_written_as_their_number(char: str) -> None:
     assert escape_controls(f"a{char}b").isprintable() and escape_controls(f"a{char}b").isascii()
     written = escape_json_controls(json.dumps({"a": char}, ensure_ascii=False))
     assert written.isprintable() and json.loads(written) == {"a": char}
@@ -42,7 +42,7 @@ def test_only_a_block_has_several_lines(capsys: pytest.CaptureFixture[str]) -> N
     assert shown.out.splitlines() == [escaped, escaped, "two", "lines", *table]
 
 
-def test_what_can_be_seen_is_left_as_it_is() -> None:
+def test_visible_characters_are_unchanged() -> None:
     text = "Звіт №5 … é ñ 日本\tcell\nline"
     assert escape_controls(text) == text
     assert escape_json_controls(f'"{text[:10]}"') == f'"{text[:10]}"'

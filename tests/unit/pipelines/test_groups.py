@@ -53,5 +53,5 @@ def test_groups_and_principals_are_told_apart() -> None:
         *((key, "") for key in ("title", "principality", "capitals", "print")),
     ],
 )
-def test_what_a_key_is_meant_as(key: str, wanted: str) -> None:
+def test_a_key_is_recognized_as_the_intended_key(key: str, wanted: str) -> None:
     assert meant_key(key) == wanted

@@ -53,7 +53,7 @@ def test_a_name_in_any_form_is_met(uri: str, question: str, wanted: set[str]) ->
         ("notes.md", "what is md?"),
     ],
 )
-def test_what_names_nothing_is_not_met(uri: str, question: str) -> None:
+def test_names_that_identify_nothing_are_not_matched(uri: str, question: str) -> None:
     assert met(uri, question) == set()
 
 
@@ -90,6 +90,6 @@ def test_any_text_has_names(text: str) -> None:
     assert all(name for name in document_names(text, text, text, {text: text}, [text]))
 
 
-def test_of_a_long_question_so_many_words_are_looked_at() -> None:
+def test_the_words_read_of_a_long_question_are_limited() -> None:
     found = names_in(" ".join(f"w{number}x" for number in range(10 * MOST_WORDS)))
     assert len(found) <= MOST_WORDS

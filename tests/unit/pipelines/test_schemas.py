@@ -51,7 +51,7 @@ def older(record: type, rows: list[Any], *lacking: str) -> pa.Table:
     return pa.Table.from_pylist([without(row) for row in to_table(record, rows).to_pylist()])
 
 
-def test_what_older_files_lack_takes_its_default() -> None:
+def test_fields_missing_in_older_files_take_their_default() -> None:
     place = Place(0, 4, Box(1, 1.0, 2.0, 3.0, 4.0), stops=(Stop(2, 3.0, 4.0),))
     element = Element("d", 0, "table", None, None, "text", 0, 4, 1, 1, (place,), (), 1.0, "pdf", {})
     (found,) = from_table(Element, older(Element, [element], "stops"))

@@ -49,7 +49,7 @@ def test_a_setting_moves_its_stage_and_nothing_before_it(values: dict[str, objec
         ({"floors": {"en": 0.5}}, "chunks"),
     ],
 )
-def test_what_is_frozen_moves_the_stage_that_uses_it_and_nothing_before_it(changes: Any, first: str) -> None:
+def test_a_frozen_value_moves_the_stage_that_uses_it_and_nothing_before_it(changes: Any, first: str) -> None:
     changed = moved(keys(Settings()), keys(Settings(), replace(FROZEN, **changes)))
     assert first in changed
     assert not changed & {STAGE_OF_TABLE[table].name for table in STAGES[first].inputs}

@@ -78,7 +78,7 @@ def test_an_answer_without_end_is_left(
     "line",
     ["Content-Encoding: gzip, gzip", "Content-Encoding: br", "Content-Encoding: identity, gzip", "content-encoding: x"],
 )
-def test_what_is_packed_is_refused_by_its_headers(line: str, server: LyingServer) -> None:
+def test_a_packed_answer_is_refused_by_its_headers(line: str, server: LyingServer) -> None:
     bomb = gzip.compress(gzip.compress(bytes(50 << 20)))
     tracemalloc.start()
     told = fault(server, answer(bomb, line))
@@ -88,7 +88,7 @@ def test_what_is_packed_is_refused_by_its_headers(line: str, server: LyingServer
     assert "Accept-Encoding: identity" in headers
 
 
-def test_what_is_kept_packed_is_given_as_it_is(server: LyingServer) -> None:
+def test_an_answer_that_is_kept_packed_is_given_as_it_is(server: LyingServer) -> None:
     packed = gzip.compress(bytes(1 << 20))
     server.says = {"GET": answer(packed, "Content-Encoding: gzip")}
     with bounded_session(1) as session:

@@ -43,7 +43,7 @@ def test_the_newest_come_first(tmp_path: Path) -> None:
     assert found[0].started.startswith("2") and last_runs(tmp_path, 1) == found[:1]
 
 
-def test_what_is_not_there_or_no_record_is_no_runs(tmp_path: Path) -> None:
+def test_a_missing_or_invalid_record_gives_no_runs(tmp_path: Path) -> None:
     assert last_runs(tmp_path, 5) == []
     (tmp_path / "history").mkdir()
     (tmp_path / "history" / "runs.db").write_bytes(b"nothing of the kind" * 99)

@@ -74,7 +74,7 @@ def test_a_faulty_file_is_named_with_its_remedy(tmp_path: Path, name: str, conte
         read_prompts(tmp_path)
 
 
-def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_an_unreadable_prompt_or_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"absent: the folder of prompts cannot be listed.*enrichment\.prompts"):
         read_prompts(tmp_path / "absent")
     (tmp_path / "summary.en.md").mkdir()

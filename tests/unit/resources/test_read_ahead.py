@@ -35,7 +35,7 @@ def test_no_more_than_one_thing_of_each_reader_is_ahead() -> None:
         assert len(read) <= taken + READERS
 
 
-def test_what_reading_raises_is_raised_and_nobody_is_left_reading() -> None:
+def test_an_error_while_reading_is_raised_and_no_reader_is_left() -> None:
     def broken(key: int) -> Iterator[int]:
         if key == 3:
             raise OSError("gone")

@@ -91,7 +91,7 @@ def test_no_statement_is_built_in_the_code() -> None:
         "x = f'DELETE FROM {b}'",
     ],
 )
-def test_what_is_built_is_seen(source: str) -> None:
+def test_built_statements_are_detected(source: str) -> None:
     assert list(offences(source))
 
 
@@ -118,7 +118,7 @@ def test_no_statement_is_built_in_sql(path: Path) -> None:
 
 
 @pytest.mark.parametrize("built", ["EXECUTE 'DROP TABLE ' || name;", "EXECUTE format('DROP TABLE %s', name);"])
-def test_what_is_built_in_sql_is_seen(built: str) -> None:
+def test_statements_built_in_sql_are_detected(built: str) -> None:
     assert list(built_in_sql(built))
 
 

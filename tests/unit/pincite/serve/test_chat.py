@@ -68,7 +68,7 @@ def test_words_of_a_document_become_no_link(text: str) -> None:
 
 
 @given(st.text("ab [](){}<>*_`~#!|\\&;:/.@$-+=\n0189w", max_size=60))
-def test_what_is_plain_shows_as_it_is(text: str) -> None:
+def test_plain_text_shows_as_it_is(text: str) -> None:
     """And has no address or formula that a viewer would make something of by itself."""
     links, words = links_and_words(f"x {plain_markdown(text)} x")
     assert not links and words.split() == f"x {' '.join(defuse(text).split())} x".split()

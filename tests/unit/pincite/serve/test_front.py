@@ -127,7 +127,7 @@ def test_nothing_is_begun_after_the_end() -> None:
     assert index.made == 0
 
 
-def test_without_an_index_the_page_says_how_to_make_one() -> None:
+def test_a_page_for_a_missing_index_says_how_to_make_one() -> None:
     class Nothing(Counting):
         def overview(self, groups: Sequence[str], doc_ids: Sequence[str]) -> Any:
             raise IndexStateError("nothing is published yet", "no_index")

@@ -71,7 +71,7 @@ def test_the_anchor_of_a_paragraph_is_its_match() -> None:
     assert (one.sentence_id, one.quote) == ("s9", "Taxi: £60.")
 
 
-def test_without_a_sentence_the_shown_lines_are_quoted() -> None:
+def test_a_passage_without_a_sentence_is_quoted_by_its_shown_lines() -> None:
     ((one,),) = [document.hits for document in shown([hit(1, text="Nothing of\nthat.")])]
     assert (one.sentence_id, one.quote) == ("", "Nothing of that.")
     ((long,),) = [document.hits for document in shown([hit(1, text="x" * 9_000)])]

@@ -122,7 +122,7 @@ def test_nothing_that_nobody_sees_leaves_by_a_tool() -> None:
             assert text == clear(text), ascii(text)
 
 
-def test_what_an_agent_reads_as_text_is_what_it_reads_as_structure() -> None:
+def test_the_text_that_an_agent_reads_equals_its_structured_content() -> None:
     async def call() -> Any:
         async with Client(server_of(Tools(bare_service(index=Hostile()), URL), lambda context: Asker())) as client:
             return await client.call_tool("fetch", {"id": "c"})

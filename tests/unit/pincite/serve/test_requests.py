@@ -40,7 +40,7 @@ def test_a_query_string_and_json_say_the_same() -> None:
     "query", ["", "q=", "q=a&q=b", "q=a&k=0", "q=a&k=101", "q=a&k=x", "q=a&groups=hr", "q=a&strategy=none-such",
               "q=" + "a" * 10_001, "q=a" + "&filter=a%3Db" * 51, "k=1", "q=a&rerank=" + "x" * 201]
 )  # fmt: skip
-def test_what_cannot_be_meant_is_told(query: str) -> None:
+def test_an_invalid_query_is_told(query: str) -> None:
     with pytest.raises(UsageError) as caught:
         read(Search, query)
     assert len(str(caught.value)) < 1_000

@@ -97,7 +97,7 @@ def test_other_methods_are_refused_at_once(app: Any, method: str) -> None:
 
 
 @pytest.mark.parametrize("path", [*sorted(AT_ONCE - {"/static", "/logout", "/feedback"}), "/static/style.css"])
-def test_what_needs_no_turn_is_answered_while_all_are_taken(app: Any, path: str) -> None:
+def test_paths_that_need_no_turn_are_answered_while_all_are_taken(app: Any, path: str) -> None:
     client = TestClient(app, base_url=URL, raise_server_exceptions=True, follow_redirects=False)
     assert client.get(path).status_code in (200, 303)
 

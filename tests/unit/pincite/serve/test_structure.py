@@ -121,7 +121,7 @@ def test_the_contents_are_the_headings_by_depth_and_page() -> None:
     assert left_out == 0
 
 
-def test_of_many_headings_the_deepest_are_left_out_first_and_counted() -> None:
+def test_the_deepest_of_many_headings_are_left_out_first_and_counted() -> None:
     found, left_out = contents_of(headings(*[1, *[2] * MOST_HEADINGS] * 2))
     assert ([each.level for each in found], left_out) == ([0, 0], 2 * MOST_HEADINGS)
     found, left_out = contents_of(headings(*[1] * (MOST_HEADINGS + 5)))

@@ -122,7 +122,7 @@ def test_where_the_queue_is_full_somebody_new_has_the_last_place_of_who_has_most
     asyncio.run(run())
 
 
-def test_without_places_to_wait_nobody_waits() -> None:
+def test_nobody_waits_if_there_are_no_places_to_wait() -> None:
     async def run() -> None:
         made = turns(waiting=0)
         await made.take(Caller("a"))
@@ -243,7 +243,7 @@ def test_a_turn_lasts_as_long_as_its_work_whoever_waits_for_it() -> None:
         asyncio.run(run(work, free))
 
 
-def test_what_work_raises_is_raised_and_its_turn_given_back() -> None:
+def test_an_error_in_the_work_is_raised_and_its_turn_given_back() -> None:
     async def run() -> None:
         made = turns()
         for error in (ValueError("no"), TimeoutError("slow"), NotDrawn()):

@@ -100,11 +100,11 @@ def test_any_other_keeps_its_order(statement: str, question: str, answer: str) -
         "Таблетки по 10 штук у блістері, 3 флакони у пачці.",  # no verb
     ],
 )
-def test_of_what_cannot_stand_alone_nothing_is_asked(statement: str) -> None:
+def test_statements_that_cannot_stand_alone_give_no_question(statement: str) -> None:
     assert cloze(statement, KNOWN) is None
 
 
-def test_of_two_amounts_the_first_that_can_be_asked_for_is() -> None:
+def test_the_first_amount_that_can_be_asked_for_is_asked() -> None:
     asked = cloze("Under section 4 a claim is made within 30 days.", KNOWN)
     assert asked is not None and asked.answer == "30"
 

@@ -219,7 +219,7 @@ def test_a_quote_on_another_page_than_the_one_named_is_told() -> None:
     assert mapped({"uri": "a.pdf", "page": 2, "page_end": 3, "quote": "Unused days lapse"})[1] == []
 
 
-def test_what_cannot_be_mapped_is_listed_and_stays_as_lost() -> None:
+def test_unmapped_gold_is_listed_and_stays_as_lost() -> None:
     place, unmapped = mapped({"uri": "a.pdf", "quote": "not there at all"})
     assert (place.spans, place.lost) == ((), 16)
     assert unmapped == [{"id": "1", "gold": 0, "uri": "a.pdf", "problem": "the text is not in the document's body"}]

@@ -137,7 +137,7 @@ def test_the_share_of_header_matches_is_of_the_first_hit() -> None:
 # ---------------------------------------------------------------- several places of one quote
 
 
-def test_of_a_quote_that_stands_twice_either_place_is_found_and_the_one_shown_is_scored() -> None:
+def test_a_quote_that_occurs_twice_is_found_at_either_place_and_scored_where_shown() -> None:
     body = "Records are kept seven years.  Other text between. Records are kept seven years."
     places = [Place(0, 50, Box(1, 0, 0, 9, 9)), Place(51, len(body), Box(2, 0, 0, 9, 9))]
     twice = DocumentMap("d", "s", "d.pdf", body, 2, places)

@@ -73,7 +73,7 @@ ACROSS = (AT - 20, AT + 10)
         ({"quote": "nothing of the kind stands here"}, (0, 60), False),
     ],
 )
-def test_what_matches(gold: dict[str, Any], spans: tuple[int, int], expected: bool) -> None:
+def test_spans_match_a_place(gold: dict[str, Any], spans: tuple[int, int], expected: bool) -> None:
     assert matches(shown(spans), place(**gold)) is expected
 
 

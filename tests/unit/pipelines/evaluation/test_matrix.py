@@ -28,7 +28,7 @@ def overridden(matrix: Matrix, run: str) -> Any:
     return settings_of(matrix.runs[run], BASE_SETTINGS, "m.yaml")
 
 
-def test_without_tables_all_combinations_are_one() -> None:
+def test_a_matrix_without_tables_has_one_table_of_all_combinations() -> None:
     matrix = made()
     assert len(matrix.runs) == 2 * 3 * 2
     (table,) = matrix.tables
@@ -58,7 +58,7 @@ def test_tables_share_runs_and_rows_are_not_repeated() -> None:
     assert list(matrix.runs) == [BASE, "strategy=dense", "strategy=lexical", "rerank=weighted"]
 
 
-def test_what_is_excluded_is_no_row() -> None:
+def test_excluded_combinations_are_no_rows() -> None:
     matrix = made(exclude=[{"splitter": "page", "strategy": ["dense", "lexical"]}, {"rerank": "weighted"}])
     assert list(matrix.runs) == [BASE, "strategy=dense", "strategy=lexical", "splitter=page"]
 
@@ -120,7 +120,7 @@ def test_numbers_and_truths_are_names_too() -> None:
         ({"metrics": ["recall@4"]}, "metrics: 'recall@4' is not known; did you mean 'recall@"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_meant_is_named_with_its_place(values: Any, told: str) -> None:
+def test_matrix_mistakes_are_named_with_their_place(values: Any, told: str) -> None:
     with pytest.raises(UsageError) as caught:
         matrix_from(values if isinstance(values, list) else {"axes": AXES, **values}, "m.yaml", "m")
     assert str(caught.value).startswith("m.yaml: ")

@@ -56,7 +56,7 @@ def test_a_row_a_run_with_the_best_in_bold_and_what_all_share_above() -> None:
     ]
 
 
-def test_what_is_shown_alike_is_not_told_apart() -> None:
+def test_values_that_are_shown_alike_are_not_distinguished() -> None:
     shown = lines(dict(zip(NAMES, map(run, (0.80001, 0.8, 0.79999, 0.798)), strict=True)))
     assert not any("**" in line for line in shown)
     assert shown[2] == "40 questions; percent, with 95 % bootstrap intervals; splitter page."
@@ -98,7 +98,7 @@ def test_differences_to_the_first_row_are_over_the_same_questions() -> None:
     assert len(shown) == 8
 
 
-def test_without_a_first_row_there_are_no_differences() -> None:
+def test_tables_without_the_first_row_show_no_differences() -> None:
     scored = {NAMES[1]: run(0.75), NAMES[2]: run(0.5)}
     questions = {name: asked(0.0, 1.0) for name in scored}
     assert len(tables(scored, {NAMES[0]: "no model"}, questions)) == 1

@@ -61,7 +61,7 @@ def test_an_answer_over_two_statements_has_the_paragraph_as_gold() -> None:
         ("Key?", "the registrar", "no question"),
     ],
 )
-def test_what_a_person_could_not_use_is_not_kept(question: str, answer: str, why: str) -> None:
+def test_unusable_suggestions_are_not_kept(question: str, answer: str, why: str) -> None:
     made = check_suggestion(PARAGRAPH, reply(question, answer))
     assert isinstance(made, str) and why in made
 

@@ -117,7 +117,7 @@ def test_cyrillic_definitions(text: str, short: str, long: str) -> None:
         ("inverted sample blocks [46] (ISB)", "inverted sample blocks"),
     ],
 )
-def test_what_follows_the_words_that_give_letters(text: str, long: str) -> None:
+def test_a_long_form_may_continue_after_the_words_that_give_letters(text: str, long: str) -> None:
     assert [each for _, each in pairs(text)] == [long]
 
 
@@ -161,7 +161,7 @@ def test_an_abbreviation_that_is_defined_twice_is_found_twice() -> None:
         "Dhirubhai Ambani Life Science Centre (DALICE)", "World Health Organization and the (WHO)",
     ],
 )  # fmt: skip
-def test_what_only_looks_like_a_definition(text: str) -> None:
+def test_text_that_only_looks_like_a_definition_is_none(text: str) -> None:
     assert pairs(text) == []
 
 
@@ -203,7 +203,7 @@ def test_a_word_that_the_window_cuts_begins_nothing() -> None:
 @given(st.text(alphabet="aAbB1 .,;:-–—&/()\"“”\n\t|[]'’зЗсС", max_size=60))
 @example("AB ()")
 @example("AB (  )")
-def test_what_is_found_stands_in_the_text(text: str) -> None:
+def test_found_definitions_stand_in_the_text(text: str) -> None:
     end = 0
     for each in definitions(text):
         assert end <= each.start < each.end <= len(text)

@@ -107,5 +107,5 @@ def test_a_block_goes_on_where_a_sentence_was_left_open(before: str, after: str,
         ("👍🏽", 1, True),
     ],
 )
-def test_what_a_reader_sees_as_one_character(text: str, at: int, expected: bool) -> None:
+def test_characters_that_a_reader_sees_as_one_are_joined(text: str, at: int, expected: bool) -> None:
     assert joins(text, at) is expected

@@ -33,7 +33,7 @@ def test_headings_go_before_a_text() -> None:
 
 
 @pytest.mark.parametrize("fault", [[0.0, 0.0], [1.02, 0.0], [float("nan"), 1.0], [float("inf"), 0.0]])
-def test_what_is_not_of_unit_length_is_named(fault: list[float]) -> None:
+def test_vectors_not_of_unit_length_are_named(fault: list[float]) -> None:
     good = unit(np.array([[3.0, 4.0], [0.001, 0.0]], dtype=np.float32))
     assert uneven_rows(good) == []
     assert uneven_rows(np.concatenate([good, np.array([fault], dtype=np.float32), good])) == [2]

@@ -39,7 +39,7 @@ def test_a_text_that_is_a_key_is_written_as_it_was(text: str) -> None:
 @pytest.mark.parametrize(
     "end", ["-1-1-5", "-0-2-5", "-3-2-5", "-1-2", "-1-2-0", "-01-2-5", "-1-2-5-", "-1-2-1000000", "\n", "-１-2-5", "0"]
 )
-def test_what_is_no_key_is_none(end: str) -> None:
+def test_an_invalid_key_is_parsed_as_none(end: str) -> None:
     key = text_hash("a text")
     assert RowKey.parse(key + "-1-2-5") == RowKey(key, 1, 2, 5)
     assert RowKey.parse(key + end) is None

@@ -96,7 +96,7 @@ def test_terms_are_of_title_headings_and_own_text_and_say_the_title_once() -> No
     assert not set(terms_of("chairman")) & set(chunk_terms(chunk, "Leave rules"))
 
 
-def test_of_a_table_each_head_counts_once() -> None:
+def test_each_head_of_a_table_counts_once() -> None:
     (made,), _, _ = skeleton(heading("Sales"), paragraph("Sales by year: all regions."))
     rows = ["Sales by year: all", "Region: North | 2023: 17 | 2022: 12", "Region: South | 2023: 9 | Note: open: 9",
             "Region: West | 2024: 5", "Total | 2023: 26"]  # fmt: skip

@@ -30,7 +30,7 @@ def test_links_are_those_of_brute_force(seed: int, count: int, floor: float, mos
 
 @settings(max_examples=60)
 @given(st.integers(0, 10_000), st.integers(0, 40), st.floats(0.3, 0.99), st.integers(0, 2))
-def test_what_holds_of_any_links(seed: int, count: int, floor: float, most: int) -> None:
+def test_any_links_satisfy_the_invariants(seed: int, count: int, floor: float, most: int) -> None:
     generator = np.random.default_rng(seed)
     vectors = unit(generator.normal(size=(max(count, 1), 3)))[generator.integers(0, max(count, 1), count)]
     ids = [f"{value:04d}" for value in generator.permutation(count)]
@@ -210,7 +210,7 @@ def test_one_pair_over_the_floor_keeps_the_weaker_ones_away() -> None:
     assert (again.floor, again.links, again.compared) == (0.9, before, 1)
 
 
-def test_as_shipped_a_link_needs_a_cosine_of_nine_tenths_and_a_sentence_has_two() -> None:
+def test_default_links_need_a_cosine_of_nine_tenths_and_a_sentence_has_two() -> None:
     floor, most = floor_for(SentenceSettings(), "any"), SentenceSettings().related_most
     near = sentence_links(list("abcd"), list("1234"), fan(0, 20, 47, 75), floor, most).links
     assert [(link.source_id, link.target_id) for link in near] == [("a", "b"), ("b", "a")]

@@ -55,7 +55,7 @@ def test_part_of_a_paragraph_divided_between_chunks() -> None:
     assert found[0].paragraph == LONG and found[0].section_path == ("One",)
 
 
-def test_what_sentences_carry_of_a_very_long_paragraph_grows_with_its_length_only() -> None:
+def test_text_carried_for_a_very_long_paragraph_grows_linearly() -> None:
     carried = []
     for count in (2_000, 4_000):
         _, made, _ = skeleton(paragraph("The well is nine metres deep. " * count))

@@ -129,7 +129,7 @@ def test_parts_of_a_block_that_do_not_follow_each_other_stay_apart() -> None:
     assert [len(chunk.spans) for chunk in chunks] == [2, 1]
 
 
-def test_what_has_no_page_stands_on_the_page_before() -> None:
+def test_a_block_without_a_page_stands_on_the_page_before() -> None:
     blocks = [paragraph("One.", 1), Block("formula", (TextRun("E = mc²"),)), paragraph("Two.", 2)]
     assert texts("page", *blocks) == ["One.\n\nE = mc²", "Two."]
 
@@ -400,7 +400,7 @@ def _check(made: Made, strategy: str, limit: int) -> None:
 @settings(max_examples=120)
 @given(st.lists(BLOCKS, min_size=1, max_size=15), st.lists(PAGE_STEPS, min_size=1, max_size=9), st.booleans())
 @example([paragraph("\u0323" * 400)], [0], False)
-def test_what_holds_for_every_splitter(strategy: str, blocks: list[Block], steps: list[int], paged: bool) -> None:
+def test_every_splitter_keeps_the_invariants(strategy: str, blocks: list[Block], steps: list[int], paged: bool) -> None:
     try:
         made = chunked(strategy, *(_paged(blocks, steps) if paged else blocks), target=40, ceiling=64)
     except DocumentError as error:

@@ -86,7 +86,7 @@ def test_a_heading_as_long_as_a_paragraph_is_one() -> None:
     assert [(unit.block_type, unit.header_chain) for unit in made] == [("paragraph", ("A Title",))] * 2
 
 
-def test_of_a_long_caption_the_beginning_stands_in_the_chain() -> None:
+def test_the_beginning_of_a_long_caption_stands_in_the_chain() -> None:
     caption = "Table 1: limits " + "and more words about them " * 60
     _, _, made = units(heading("Limits"), Block("caption", (TextRun(caption),)), table(("A", "B"), ("1", "2")))
     begun = made[-1].header_chain[-1]

@@ -102,7 +102,7 @@ def chunks(*rows: str, headers: tuple[int, ...], target: int) -> list[PackedChun
 CORNER = ("(in millions)|2019|2018", "Cash|4|5", "Debt|6|7")
 
 
-def test_what_stands_over_the_labels_is_said_once_a_chunk() -> None:
+def test_text_over_the_labels_is_stated_once_per_chunk() -> None:
     made = ["(in millions): Cash | 2019: 4 | 2018: 5", "Debt | 2019: 6 | 2018: 7"]
     assert _rows(*CORNER, headers=(0,)) == made
     (whole,) = chunks(*CORNER, headers=(0,), target=100)
@@ -123,7 +123,7 @@ def test_what_stands_over_the_labels_is_said_once_a_chunk() -> None:
     ],
     ids=["the name of the labels", "figures", "one column", "what the labels are", "a code"],
 )
-def test_what_names_the_labels_is_said_of_each(rows: tuple[str, ...]) -> None:
+def test_the_name_of_the_labels_is_stated_for_each(rows: tuple[str, ...]) -> None:
     name = rows[0].split("|")[0]
     assert all(text.startswith(f"{name}: ") for text in _rows(*rows, headers=(0,)))
     assert all(chunk.text.count(name) == len(chunk.units) for chunk in chunks(*rows, headers=(0,), target=10))
@@ -156,7 +156,7 @@ def test_a_first_row_without_a_label_says_what_stands_over_the_others() -> None:
     assert made == ["(in millions) | 2019: 4 | 2018: 5", "Cash | 2019: 6 | 2018: 7", "Debt | 2019: 8 | 2018: 9"]
 
 
-def test_what_stands_over_further_labels_is_said_there() -> None:
+def test_a_unit_over_further_labels_is_said_there() -> None:
     rows = (*CORNER, "(in thousands)|2019|2018", "Wages|3|4", "Rent|5|6", "(in thousands)|2019|2018", "Tax|1|2")
     made = _rows(*rows, headers=(0, 3, 6))
     assert made[2:] == [
@@ -211,7 +211,7 @@ def test_heads_over_nothing_but_a_line_across_are_said() -> None:
 @pytest.mark.parametrize(
     "label", ["Period of employment", "% discount code", "Treated as part of", "Thousands served", "Name", "At work"]
 )
-def test_what_the_labels_are_called_is_said_by_every_row(label: str) -> None:
+def test_every_row_says_the_name_of_its_labels(label: str) -> None:
     made = _rows(f"{label}|Shop", "ABC|Lidl", "DEF|Aldi", headers=(0,))
     assert made == [f"{label}: ABC | Shop: Lidl", f"{label}: DEF | Shop: Aldi"]
 
@@ -237,7 +237,7 @@ def test_further_heads_take_the_place_of_those_before_but_of_a_unit() -> None:
     )
 
 
-def test_what_is_repeated_in_each_row_is_bounded_by_row() -> None:
+def test_text_repeated_in_each_row_is_bounded_by_row() -> None:
     heads = "|".join(f"Question {at} {'of many words ' * 20}" for at in range(250))
     first, *others = _rows(heads, *["|".join(["yes"] * 250)] * 4, headers=(0,))
     assert len(first) > 60_000

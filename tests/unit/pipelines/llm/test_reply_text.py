@@ -93,7 +93,7 @@ PLAIN = "The Records Act of 2024 sets retention periods."
         "</before The Records Act of 2024 sets retention periods.</chunk",
     ],
 )
-def test_what_is_no_plain_text_goes(text: str) -> None:
+def test_all_but_plain_text_is_removed(text: str) -> None:
     assert clean(text, 250) == PLAIN
 
 

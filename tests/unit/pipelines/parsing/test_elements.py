@@ -246,7 +246,7 @@ def test_a_date_that_is_not_understood_warns() -> None:
     assert "03/04/2024" in document.warnings[0]
 
 
-def test_of_the_side_car_only_the_title_enters_the_parse() -> None:
+def test_only_the_title_of_the_sidecar_enters_the_parse() -> None:
     raw = replace(RAW, effective_date="2026-01-01", version="9", groups=("hr",), metadata={"owner": "Listing"})
     own = {"effective_date": "2020-01-01", "version": "1", "groups": "all", "owner": "File", "author": "A"}
     document, _ = build(paragraph("x"), raw=raw, **own)

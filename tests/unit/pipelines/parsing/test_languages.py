@@ -60,7 +60,7 @@ def test_a_declared_language_wins(declared: str, language: str, warned: str | No
         ("f.eml", "From: a@example.org\nSubject: One\nContent-Language: uk-UA\n\nOne.\n"),
     ],
 )
-def test_what_a_file_declares_is_read(name: str, text: str, tmp_path: Path) -> None:
+def test_the_language_that_a_file_declares_is_read(name: str, text: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_text(text)
     parsers: dict[str, Parse] = {".html": parse_html, ".md": parse_markdown, ".eml": parse_email}

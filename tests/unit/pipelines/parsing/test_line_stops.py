@@ -64,7 +64,7 @@ def test_gaps_go_with_places_in_order() -> None:
     assert stops_of("One. Two. Three", BOX, [(150, 154), (210, 215)]) == (Stop(5, 150, 154), Stop(10, 210, 215))
 
 
-def test_of_too_many_or_too_few_gaps_those_are_taken_that_fit() -> None:
+def test_only_fitting_gaps_are_taken_of_too_many_or_too_few() -> None:
     text = "A sentence. Another one. The last sentence of it."
     first, second = 100 + 200 * 12 / len(text), 100 + 200 * 25 / len(text)
     assert stops_of(text, BOX, [(second - 3, second)]) == (Stop(25, second - 3, second),)

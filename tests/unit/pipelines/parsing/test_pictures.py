@@ -84,7 +84,7 @@ def test_figures_of_one_place_stand_from_the_top_down() -> None:
 
 
 @pytest.mark.parametrize(("pages", "kept"), [((1,), True), ((1, 2), True), ((1, 2, 3), False), ((1, 1, 1), True)])
-def test_what_stands_on_most_pages_is_a_logo(pages: tuple[int, ...], kept: bool) -> None:
+def test_a_picture_on_most_pages_is_a_logo(pages: tuple[int, ...], kept: bool) -> None:
     blocks = [figure("logo", box=Box(at, 0, 0, 99, 99)) for at in pages]
     text = block("text", 1, 1, 2, 2)
     assert without_repeated([text, *blocks], 4) == ((text, *blocks) if kept else (text,))

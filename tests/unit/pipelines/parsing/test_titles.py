@@ -177,7 +177,7 @@ def test_the_largest_text_of_a_full_page_is_the_title() -> None:
     assert title_of(*page, **PDF) == ("MICROSOFT CORPORATION", False)
 
 
-def test_of_equal_lines_the_kind_of_document_is_passed_over() -> None:
+def test_the_kind_of_document_is_skipped_among_equal_lines() -> None:
     page = [line("FORM 10-Q", 60, 14), line("Mark one", 80, 9), line("NVIDIA CORPORATION", 120, 14)]
     assert title_of(*page, *(line(PROSE, 200 + 20 * at, 9) for at in range(8)), **PDF)[0] == "NVIDIA CORPORATION"
 

@@ -79,7 +79,7 @@ def test_a_question_that_only_asks_is_left_as_it_is(question: str) -> None:
         ("Спираючись на баланс, скажіть: яка заборгованість?", "баланс", "спираючись"),
     ],
 )
-def test_what_an_order_names_as_a_place_keeps_its_weight(question: str, kept: str, lost: str) -> None:
+def test_a_place_named_in_an_instruction_keeps_its_weight(question: str, kept: str, lost: str) -> None:
     assert not little(question) & set(terms_of(kept))
     assert little(question) >= set(terms_of(lost)) - {"the"}
 

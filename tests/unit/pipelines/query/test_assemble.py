@@ -93,7 +93,7 @@ def test_only_the_first_is_cut_at_the_end_of_a_sentence_or_line() -> None:
 
 
 @given(st.text("ab1. \n!", max_size=60), st.integers(1, 12))
-def test_what_is_cut_is_as_long_as_it_may_be(text: str, tokens: int) -> None:
+def test_a_cut_text_is_as_long_as_allowed(text: str, tokens: int) -> None:
     ends = [match.start() for match in re.finditer(r"(?<=[.!?…])\s+|\n+", text)]
     words = [match.end() for match in re.finditer(r"\S+", text)]
     fitting = ([end for end in places if count_tokens(text[:end]) <= tokens] for places in (ends, words))
@@ -116,7 +116,7 @@ def test_a_chunk_without_sentences_is_quoted_whole() -> None:
     assert passage.sentences == (QuotableSentence("a", "x: 3", 4),)
 
 
-def test_what_leads_paragraphs_of_a_chunk_is_said_once_above_the_first() -> None:
+def test_the_lead_of_paragraphs_of_a_chunk_is_shown_once_above_the_first() -> None:
     rows = [
         hit(
             rank, "a", text=f"Row {rank}", overlap=lead, spans=((rank, rank + 1),), reached=Reached(str(rank), "anchor")

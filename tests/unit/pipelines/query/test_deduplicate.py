@@ -21,7 +21,7 @@ def test_equal_texts_count_once_across_documents_and_are_reported() -> None:
     assert [(item.passage.chunk_id, [twin.chunk_id for twin in twins]) for item, twins in result] == [("a", ["b"])]
 
 
-def test_of_twins_in_one_document_the_first_place_is_shown() -> None:
+def test_duplicates_in_one_document_are_shown_at_the_first_place() -> None:
     twice = [scored("later", 0.9, text=LONG, index=7), scored("first", 0.8, text=LONG, index=2)]
     ((item, twins),) = distinct(twice).kept
     assert (item.passage.chunk_id, item.score, [twin.chunk_id for twin in twins]) == ("first", 0.9, ["later"])
@@ -84,7 +84,7 @@ def test_neighbours_without_overlap_and_overlap_of_another_text_both_stay() -> N
     assert kept(apart, scored("b", 0.8, text="What comes next.", previous_id="z", overlap="holidays.")) == ["a", "b"]
 
 
-def test_of_a_chain_every_second_keeps_its_place() -> None:
+def test_every_second_passage_of_an_overlapping_chain_keeps_its_place() -> None:
     words = [f"{number} is told here at some length" for number in ("one", "two", "three", "four")]
     chain = [
         scored(str(at), 1 - at / 10, text=word, overlap=words[at - 1][4:] if at else "", previous_id=str(at - 1))

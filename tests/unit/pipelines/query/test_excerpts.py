@@ -92,7 +92,7 @@ def test_a_long_match_is_shown_where_it_says_most_of_the_question() -> None:
     assert "warden trims lanterns" in shown and shown.startswith("… ") and shown.endswith(" …")
 
 
-def test_without_a_match_the_lines_with_most_of_the_question_are_shown() -> None:
+def test_the_lines_with_most_of_the_question_are_shown_without_a_match() -> None:
     rows = "\n".join(f"City: {name} | Limit: {n}" for n, name in enumerate(["Paris", "Rome", "London", "Oslo", "Kyiv"]))
     assert excerpt(rows, asked_terms("limit in London")).split("\n")[1] == "City: London | Limit: 2"
 
@@ -101,7 +101,7 @@ def test_without_a_match_the_lines_with_most_of_the_question_are_shown() -> None
     st.text("ab  \n\tשא\u202e", max_size=400), st.integers(0, 400), st.integers(0, 99), st.integers(1, 4),
     st.integers(1, 30),
 )  # fmt: skip
-def test_what_is_shown_is_of_the_text_and_bounded(text: str, at: int, length: int, lines: int, width: int) -> None:
+def test_an_excerpt_is_part_of_the_text_and_bounded(text: str, at: int, length: int, lines: int, width: int) -> None:
     shown = excerpt(text, {"ab"}, (), (at, at + length), lines, width)
     assert len(shown.split("\n")) <= lines and len(shown) <= lines * (width + 1) + 4
     bare = text.replace("\u202e", "")

@@ -29,13 +29,13 @@ def test_weighted_sum_takes_the_mean_of_standard_scores() -> None:
     assert dict(weighted_sum(measured, {"dense": 3.0, "lexical": 1.0}, "abc")) == pytest.approx(wanted)
 
 
-def test_what_has_no_value_is_as_the_mean() -> None:
+def test_a_missing_value_counts_as_the_mean() -> None:
     weights = {"dense": 1.0, "lexical": 1.0}
     found = dict(weighted_sum({"dense": {"a": 1.0, "b": 0.0}, "lexical": {"c": 1.0}}, weights, "abc"))
     assert found == pytest.approx({"a": 0.5, "b": -0.5, "c": 0.0})
 
 
-def test_what_is_standard_is_told_by_some_so_that_others_change_no_order() -> None:
+def test_scores_are_standardized_over_some_so_that_others_change_no_order() -> None:
     some = {"dense": {"a": 0.9, "b": 0.7}, "lexical": {"a": 1.0, "b": 2.0}}
     more = {"dense": {**some["dense"], "c": 0.1}, "lexical": {**some["lexical"], "c": 40.0}}
     weights = {"dense": 1.0, "lexical": 1.5}

@@ -46,7 +46,7 @@ def test_a_word_counts_by_its_mean_over_the_chunks_so_that_long_documents_win_no
 
 
 @pytest.mark.parametrize("uri", ["2023 Q3 AMZN.pdf", "amzn/2023_q3.final.pdf", "reports/amzn/2023-Q3.md"])
-def test_what_stands_in_the_path_or_name_counts_in_full(uri: str) -> None:
+def test_terms_in_the_path_or_name_count_in_full(uri: str) -> None:
     found = document_scores([said("a", uri=uri), said("b")], ["amzn", "q3"])
     assert found == pytest.approx({"a": 1.0, "b": 0.0})
 
@@ -56,7 +56,7 @@ def test_the_ending_of_a_file_is_no_word_of_it() -> None:
     assert document_scores([said("a", uri="notes.md"), said("b")], ["note"])["a"] == pytest.approx(1.0)
 
 
-def test_without_documents_or_terms_there_is_nothing() -> None:
+def test_no_documents_or_no_terms_give_no_score() -> None:
     assert document_scores([], ["a"]) == {}
     assert document_scores([said("a")], []) == {"a": 0.0}
     assert document_scores([said("a")], ["unknown"]) == {"a": 0.0}

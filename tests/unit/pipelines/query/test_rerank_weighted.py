@@ -123,7 +123,7 @@ def test_section_patterns_are_those_of_the_settings() -> None:
     ]
 
 
-def test_of_two_versions_the_newer_wins_where_they_say_the_same() -> None:
+def test_the_newer_of_two_versions_wins_where_they_say_the_same() -> None:
     text = {"family": "travel", "header_chain": ("Travel policy", "Meals")}
     others = [scored(f"other {at}", 0.5 - at / 100) for at in range(5)]
     old = scored("old", 0.85, effective_date="2024-05-01", **text)

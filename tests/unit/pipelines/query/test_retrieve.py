@@ -137,7 +137,7 @@ def test_dense_asks_one_route_and_reports_its_score() -> None:
     ]
 
 
-def test_as_shipped_a_reranker_sees_twenty_candidates() -> None:
+def test_a_reranker_sees_twenty_candidates_by_default() -> None:
     many = [passage(f"{number:02d}") for number in range(30)]
     reader = Encoder()
     retrieve(
@@ -171,7 +171,7 @@ def test_hybrid_fuses_and_reports_every_stage() -> None:
     assert set(last.scores) == {"dense", "fused"}
 
 
-def test_what_routes_found_is_scored_by_all_of_them_and_by_the_measures() -> None:
+def test_candidates_are_scored_by_all_routes_and_by_the_measures() -> None:
     asked = index(dense="a b", lexical="c")
     asked.measured = {"nearest_sentence": {"b": 0.7}}
     hits = {hit.passage.chunk_id: hit for hit in found(asked, k=3)}
@@ -189,7 +189,7 @@ def test_so_many_of_what_was_found_are_measured() -> None:
     assert {len(seen) for seen in asked.looked_at.values()} == {2 * MEASURED_DEPTH}
 
 
-def test_of_duplicates_more_are_measured_and_each_once() -> None:
+def test_duplicates_make_more_candidates_measured_each_once() -> None:
     text = "the same text that is long enough to stand for itself whatever heading it has, in each of the documents"
     copies = [passage(f"{number:03}", text=text) for number in range(40)]
     order = " ".join(item.chunk_id for item in copies)
@@ -272,7 +272,7 @@ def test_a_generation_without_names_is_asked_without_them_and_a_note_says_so() -
     assert ids(found.hits) == ids(retrieve("question", index(), TOOLS, SETTINGS).hits)
 
 
-def test_what_only_addresses_counts_little_and_is_not_embedded() -> None:
+def test_instructions_in_a_question_count_little_and_are_not_embedded() -> None:
     text, asking = "What is owed? Answer in millions.", "What is owed?"
     asked = index()
     retrieve(text, asked, TOOLS, SETTINGS)
@@ -325,12 +325,12 @@ def test_fewer_than_k_only_where_no_more_exist() -> None:
     assert len(found(index(), k=50, strategy="dense")) == 6
 
 
-def test_what_groups_hide_is_not_shown_even_if_a_route_found_it() -> None:
+def test_passages_hidden_by_groups_are_not_shown_even_if_a_route_found_them() -> None:
     assert "a" not in ids(found(index(hidden="a"), k=5))
 
 
 @pytest.mark.parametrize("name", ["weighted", "evidence", "cross-encoder", "logprob", "listwise"])
-def test_what_groups_hide_reaches_no_reranker(name: str) -> None:
+def test_passages_hidden_by_groups_reach_no_reranker(name: str) -> None:
     secret = passage("a", text="the secret of group B")
     asked = MemoryIndex([secret, *map(passage, "bcdef")], dense="a b c d e f", lexical="a b", hidden="a")
     model = FakeModel(by=lambda prompt: Reply("[1] > [2]", logprobs=(("Yes", -0.1),)))
@@ -363,7 +363,7 @@ def test_nothing_found_asks_no_reranker() -> None:
         ({"question": "ke\udcffys"}, "half of a surrogate pair"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(values: dict[str, Any], message: str) -> None:
+def test_invalid_arguments_are_refused(values: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         found(index(), **values)
 

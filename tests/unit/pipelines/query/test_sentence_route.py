@@ -96,7 +96,7 @@ def test_repeated_boilerplate_counts_once() -> None:
     assert reached is not None and (reached.edge, reached.via) == ("related", "other")
 
 
-def test_what_is_less_sure_than_asked_is_not_ranked() -> None:
+def test_sentences_below_the_least_confidence_are_not_ranked() -> None:
     index = SentenceIndex([sentence("sure", 0.5), sentence("unsure", 0.9)], confidence={"unsure": 0.4})
     assert places(hits(index)) == ["p-sure"]
     assert places(hits(index, least_confidence=0.4)) == ["p-unsure", "p-sure"]
@@ -213,7 +213,7 @@ def test_better_paragraphs_of_the_same_chunk_take_from_the_next() -> None:
     ]  # fmt: skip
 
 
-def test_what_cannot_be_traced_is_left_out_and_said() -> None:
+def test_untraceable_sentences_are_omitted_with_a_note() -> None:
     lost = [sentence("pageless", 0.9, page=None), sentence("strange", 0.9, source="rumour")]
     fine = [sentence("found", 0.5), sentence("markdown", 0.4, page=None, paged=False)]
     result = asked(SentenceIndex([*lost, *fine]))

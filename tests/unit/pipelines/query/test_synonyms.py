@@ -146,7 +146,7 @@ WORDS = st.lists(st.sampled_from(["a1", "b1", "c1", "d1"]), min_size=1, max_size
 
 
 @given(st.lists(st.lists(WORDS, min_size=2, max_size=4), max_size=5), st.lists(WORDS, max_size=4).map(" ".join))
-def test_what_is_found_stands_in_the_question(rules: list[list[str]], question: str) -> None:
+def test_found_synonyms_stand_in_the_question(rules: list[list[str]], question: str) -> None:
     terms, end = terms_of(question), 0
     for each in found("\n".join(map(", ".join, rules)), question):
         assert end <= each.start < each.end
@@ -197,7 +197,7 @@ def test_a_mistake_is_told_with_its_line(line: str, told: str) -> None:
     assert len(str(error.value)) < 250
 
 
-def test_what_is_just_within_the_limits_is_read() -> None:
+def test_entries_just_within_the_limits_are_read() -> None:
     long = ["x " * MOST_WORDS, "x" * MOST_ENTRY_CHARACTERS, *(f"w{each}" for each in range(MOST_ADDED - 1))]
     (expansion,) = found(",".join(long), "x " * MOST_WORDS)
     assert len(expansion.added) == MOST_ADDED

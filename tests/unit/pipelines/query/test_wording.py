@@ -69,7 +69,7 @@ def test_an_arrow_searches_for_the_right_side_instead() -> None:
     assert twice.terms["cog"] == 1
 
 
-def test_what_only_addresses_passes_its_little_weight_on() -> None:
+def test_synonyms_of_instruction_words_inherit_their_little_weight() -> None:
     text = "What was sold? Answer in millions."
     assert meant(text, "millions, thousands").terms["thousand"] <= SYNONYM * meant(text).terms["million"] + 1e-9
 

@@ -47,7 +47,7 @@ from pipelines.settings.section import describe_type, explain_errors
         ({"query": {"rerank": "weighted"}}, "'query.rerank': expected a list (write it as [...]); found 'weighted'"),
     ],
 )
-def test_what_was_found_and_what_is_expected_is_told(values: object, told: str) -> None:
+def test_a_message_names_the_found_and_the_expected_value(values: object, told: str) -> None:
     with pytest.raises(SettingsError) as caught:
         settings_from(values)
     assert told in str(caught.value)
@@ -55,7 +55,7 @@ def test_what_was_found_and_what_is_expected_is_told(values: object, told: str) 
 
 
 @pytest.mark.parametrize("secret", ["postgresql://pincite:hunter2@db.example/docs", "sk-0123456789abcdef0123456789"])
-def test_what_may_be_a_secret_is_not_repeated(secret: str) -> None:
+def test_possible_secrets_are_not_repeated(secret: str) -> None:
     for values in ({"buckets": secret}, {"embedder": secret}, {"serve": {"auth": secret}}, {"sources": secret}):
         with pytest.raises(SettingsError) as caught:
             settings_from(values)
@@ -171,5 +171,5 @@ def test_every_field_says_what_it_expects_and_no_mistake_in_it_is_told_in_pydant
         "0 0 * * L5",
     ],
 )
-def test_what_dagster_takes_as_a_schedule_is_taken(cron: str) -> None:
+def test_schedules_that_dagster_accepts_are_accepted(cron: str) -> None:
     assert settings_from({"schedule": {"cron": cron}}).schedule.cron == cron

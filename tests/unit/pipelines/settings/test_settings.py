@@ -82,7 +82,7 @@ def test_settings_are_frozen() -> None:
         Settings().buckets = 3  # type: ignore[misc]
 
 
-def test_what_shapes_an_index_is_taken_from_its_record_and_the_rest_from_the_settings() -> None:
+def test_index_settings_come_from_its_record_and_the_rest_from_the_settings() -> None:
     recorded = settings_from(
         {"buckets": 4, "chunking": {"target_tokens": 100}, "parsing": {"ocr": "off", "workers": 7}}
     )

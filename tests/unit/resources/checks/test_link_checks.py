@@ -80,7 +80,7 @@ def test_problems_count_and_name_the_first() -> None:
     ]
 
 
-def test_what_is_missing_is_wrong() -> None:
+def test_missing_link_ends_and_weights_are_reported() -> None:
     rows: list[tuple[Any, ...]] = [("s0", None, 0.95), ("s1", "s12", None), (None, None, 0.95)]
     found = related_problems(lambda: pieces(rows, LINKS), lambda: pieces(SENTENCES, ENDS), len(rows), 2, 0.9)
     assert found == [

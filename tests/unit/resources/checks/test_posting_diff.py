@@ -52,7 +52,7 @@ def told(made: Sequence[IndexedDocument], rows: Sequence[Stored], apart: Sequenc
 
 
 @given(DOCUMENTS, st.integers(0, 6), st.randoms())
-def test_what_comes_in_parts_adds_up_to_the_whole(made: Any, at: int, order: Any) -> None:
+def test_sums_added_in_parts_equal_the_whole(made: Any, at: int, order: Any) -> None:
     every = documents(made)
     rows, numbers, sums = stored(every), numbered(every), PostingSums()
     parts = [every[:at], every[at:]]

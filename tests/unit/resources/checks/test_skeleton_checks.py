@@ -74,7 +74,7 @@ def test_a_whole_skeleton_has_no_problem() -> None:
         (changed(5, paragraph_start=WHOLE[5].start + 1), "sentence_paragraph"),
     ],
 )
-def test_what_is_broken_is_told(broken: list[Sentence], code: str) -> None:
+def test_each_broken_sentence_is_reported(broken: list[Sentence], code: str) -> None:
     assert code in codes(broken)
 
 

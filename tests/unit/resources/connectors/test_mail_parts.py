@@ -162,7 +162,7 @@ def test_a_mail_is_named_by_date_and_subject() -> None:
         ("plan.pdf.meta.yaml", "application/octet-stream", None),
     ],
 )
-def test_what_is_read_has_a_name_that_says_so(said: str, media_type: str, name: str | None) -> None:
+def test_a_readable_part_has_a_name_that_shows_its_type(said: str, media_type: str, name: str | None) -> None:
     assert document_name(said, media_type) == name
 
 
@@ -177,7 +177,7 @@ def test_names_within_a_mail_are_told_apart() -> None:
 # ---------------------------------------------------------------- parts
 
 
-def test_what_is_read_is_apart_and_what_is_not_is_named() -> None:
+def test_readable_parts_are_separate_and_other_parts_are_named() -> None:
     mail = with_files("Plans", plan_txt=b"=3D plan", photo_gif=b"picture")
     mail.add_attachment(with_files("Within", keys_csv=b"a,b"))
     found = texts(mail.as_bytes())
@@ -220,7 +220,7 @@ def test_a_hostile_mail_is_a_bounded_number_of_documents(name: str) -> None:
      [[b"A", b"B", None, None, None, b"", b"1"], [b"A", b"B", None, None, None, b"", b"1"], b"MIXED"],
      [b"A", b"B", None, None, None, b"", b"1", None, b"ATTACHMENT"], [[[[[]]]]]],
 )  # fmt: skip
-def test_what_is_no_structure_is_a_mail_as_a_whole(structure: object) -> None:
+def test_an_invalid_structure_gives_the_mail_as_a_whole(structure: object) -> None:
     assert [found.pieces for found in documents_of(structure, 10)] == [WHOLE]
 
 

@@ -46,7 +46,7 @@ def test_documents_of_other_kinds_or_options_do_not_go_together() -> None:
     assert given([task("a", most=1), task("b", most=2)]) == ["a", "b"]
 
 
-def test_what_may_take_its_time_by_page_goes_alone() -> None:
+def test_a_task_that_may_take_long_per_page_goes_alone() -> None:
     def parsing(name: str, media_type: str) -> Task:
         return parse_task(replace(NOTE, doc_id=name, media_type=media_type), Path(), ParsingSettings())
 
@@ -64,7 +64,7 @@ def test_rows_of_files_of_other_versions_do_not_go_together() -> None:
     assert given(tasks) == ["ab", "c", "d"]
 
 
-def test_what_comes_again_comes_first_and_alone() -> None:
+def test_a_repeated_task_comes_first_and_alone() -> None:
     batches = Batches([task(name) for name in "abcd"])
     first = batches.next(2)
     assert first and first.doc_ids == ["a", "b"]
@@ -73,7 +73,7 @@ def test_what_comes_again_comes_first_and_alone() -> None:
     assert batches.next(9) is None
 
 
-def test_whether_there_are_more_is_known_when_the_last_is_given_out() -> None:
+def test_the_end_of_the_tasks_is_known_when_the_last_is_given_out() -> None:
     """And what gives the tasks has come to its end by then, so that it knows how many they were."""
     ended = []
 

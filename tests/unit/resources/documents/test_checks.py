@@ -53,7 +53,7 @@ def first(**changes: Any) -> Change:
 
 
 @pytest.mark.parametrize("kind", ["parsed_elements", "packed_chunks", "chunks", "sentences", "chunk_contexts"])
-def test_what_an_honest_worker_sends_is_sound(kind: str) -> None:
+def test_the_results_of_an_honest_worker_are_valid(kind: str) -> None:
     assert len(PACKED) > 3 and len(FOUND) > 10
     check(kind)
 
@@ -91,7 +91,9 @@ def test_what_an_honest_worker_sends_is_sound(kind: str) -> None:
         pytest.param("chunk_contexts", "chunk_contexts", first(chunk_id="0" * 32), id="another's context"),
     ],
 )
-def test_what_would_end_a_run_or_is_another_documents_is_refused(kind: str, table: str, change: Change) -> None:
+def test_a_result_that_would_end_a_run_or_is_of_another_document_is_refused(
+    kind: str, table: str, change: Change
+) -> None:
     with pytest.raises(ValueError):
         check(kind, table, change)
 

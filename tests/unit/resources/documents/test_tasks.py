@@ -57,7 +57,7 @@ def made(kind: str, options: Mapping[str, Any], **rows: Sequence[Any]) -> Any:
     return TASK_TYPES[kind].make(given(Static(), options, rows))[kind]
 
 
-def test_as_shipped_chunks_have_320_tokens_and_at_most_512() -> None:
+def test_default_chunks_have_320_tokens_and_at_most_512() -> None:
     options = OPTIONS["packed_chunks"](Settings(), Frozen())
     for words, count, expected in ((40, 18, [320, 320, 80]), (512, 1, [512]), (513, 1, [256, 257])):
         _, elements, found = units(*[paragraph(" ".join(["word"] * words))] * count)
@@ -65,7 +65,7 @@ def test_as_shipped_chunks_have_320_tokens_and_at_most_512() -> None:
         assert [chunk.tokens for chunk in chunks] == expected
 
 
-def test_as_shipped_an_overlap_has_64_tokens() -> None:
+def test_the_default_overlap_has_64_tokens() -> None:
     document, elements, found = units(heading("One"), *[paragraph(" ".join(["word"] * 300))] * 2)
     packed = packed_chunks(found, elements, 320, 512)
     options = OPTIONS["chunks"](Settings(), Frozen())
@@ -73,7 +73,7 @@ def test_as_shipped_an_overlap_has_64_tokens() -> None:
     assert (first.overlap, count_tokens(second.overlap)) == ("", 64)
 
 
-def test_as_shipped_a_summary_reads_five_chunks_of_either_end_and_has_250_characters() -> None:
+def test_a_default_summary_reads_five_chunks_of_either_end_and_has_250_characters() -> None:
     blocks = [
         block
         for number in range(12)

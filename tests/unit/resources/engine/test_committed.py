@@ -77,7 +77,7 @@ def test_commits_of_a_range_are_found_and_cut_at_its_bounds(
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_is_found_is_what_a_look_at_every_commit_finds(seed: int) -> None:
+def test_commits_found_equal_those_of_a_full_scan(seed: int) -> None:
     chance = Random(seed)
     bounds = sorted(chance.sample(range(16), 8))
     every = [row(f"{one:x}", f"{two:x}") for one, two in pairwise(bounds) if chance.random() < 0.7]

@@ -381,7 +381,7 @@ def test_files_that_other_buckets_join_are_written_once_and_nothing_is_computed(
     [(1, 4, 0), (1, 4, 1), (1, 4, 3), (2, 3, 1), (4, 10, 2), (16, 10, 4)],
     ids=["its-beginning", "its-middle", "its-end", "of-two-files", "across-a-bound", "of-two-files-and-whole"],
 )
-def test_what_a_wider_commit_has_besides_stays_readable(
+def test_the_rest_of_a_wider_commit_stays_readable(
     monkeypatch: pytest.MonkeyPatch, before: int, after: int, bucket: int
 ) -> None:
     """One bucket alone is made anew, in files that were made under other buckets."""
@@ -464,7 +464,7 @@ def test_documents_of_a_lost_file_are_computed_again_and_no_others(
     check(corpus)
 
 
-def test_of_a_lost_file_whose_row_was_cut_the_rest_is_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rest_of_a_lost_file_with_a_cut_row_is_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bucket that was made anew has a file of its own."""
     limit_files(monkeypatch, 1000, 0)
     corpus = Corpus(spread(80), 1)
@@ -489,7 +489,7 @@ def test_a_lost_file_of_the_listing_is_listed_again_and_nothing_is_computed(afte
     check(corpus)
 
 
-def test_what_a_lost_file_of_the_listing_held_stays_unknown_until_the_sources_are_listed() -> None:
+def test_documents_of_a_lost_listing_file_stay_unknown_until_sources_are_listed() -> None:
     """Restrictions are committed, and a source is removed, without a listing: no document goes for a lost file."""
     corpus = Corpus(spread(40), 4)
     corpus.update()

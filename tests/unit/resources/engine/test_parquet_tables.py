@@ -27,7 +27,7 @@ def write(root: Path, rows: list[DocumentSummary] = ROWS, ends: Range = ALL_IDS)
     return ParquetTables(str(root)).write("summaries", "key", ends, to_table(DocumentSummary, rows), STATES, "note")
 
 
-def test_what_was_written_is_read(root: Path) -> None:
+def test_written_rows_are_read_back(root: Path) -> None:
     name, tables = write(root), ParquetTables(str(root))
     assert from_table(DocumentSummary, tables.read(name)) == ROWS
     assert tables.documents(name) == STATES

@@ -47,7 +47,7 @@ def _known(here: Machine) -> None:
     here.book.note({"sentences/key/00-known.parquet": Written(1)})
 
 
-def test_what_one_machine_wrote_another_reads_with_one_request(here: Machine, there: Machine) -> None:
+def test_another_machine_reads_a_written_file_with_one_request(here: Machine, there: Machine) -> None:
     name = write(tables_of(here))
     assert here.objects.taken() == [f"PUT parquet/{name}"]
     tables = tables_of(there)
@@ -66,7 +66,7 @@ def test_who_wrote_a_file_asks_for_it_no_more(here: Machine) -> None:
     assert here.objects.taken() == []
 
 
-def test_whether_files_are_there_is_one_request_a_folder_or_one_for_all(here: Machine, there: Machine) -> None:
+def test_existence_of_files_takes_one_request_per_folder_or_one_for_all(here: Machine, there: Machine) -> None:
     made = tables_of(here)
     names = [write(made, ROWS, bucket_range(bucket, 20)) for bucket in range(20)]
     tables = tables_of(there)
@@ -81,7 +81,7 @@ def test_whether_files_are_there_is_one_request_a_folder_or_one_for_all(here: Ma
     assert there.objects.taken() == [f"SIZE parquet/{later}"], "what another machine wrote since is asked for, once"
 
 
-def test_what_goes_away_is_noticed_by_a_read_a_check_and_the_next_listing(here: Machine, there: Machine) -> None:
+def test_a_deleted_file_is_noticed_by_a_read_a_check_and_the_next_listing(here: Machine, there: Machine) -> None:
     name, tables = write(tables_of(here)), tables_of(there)
     assert tables.exists(name)
     here.store.delete([f"parquet/{name}"])
@@ -213,7 +213,7 @@ def test_a_database_that_knows_of_no_file_takes_over_those_that_are_there(
     assert set(tables_of(here).files("summaries")) == {old, new}
 
 
-def test_what_is_read_in_part_is_hashed_before_it_is_parsed(
+def test_a_partly_read_file_is_hashed_before_it_is_parsed(
     here: Machine, there: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An object is replaced by a sound file of other rows: no row of it is seen, though little of it is fetched."""

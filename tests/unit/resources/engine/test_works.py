@@ -40,7 +40,7 @@ def test_only_parts_that_were_made_before_are_planned_to_count(parts: list[tuple
 
 
 @given(Parts, st.integers(1, 3))
-def test_what_is_counted_becomes_exact_and_is_never_too_little(parts: list[tuple[bool, int, int]], passes: int) -> None:
+def test_the_document_count_becomes_exact_and_is_never_too_low(parts: list[tuple[bool, int, int]], passes: int) -> None:
     settled: list[int] = []
     found, every = works(parts, [], settled), sum(count for _, count, _ in parts)
     told: list[int] = []

@@ -56,7 +56,7 @@ def test_the_example_of_the_page_is_a_matrix(tmp_path: Path) -> None:
         ("tables: {t: {rows: 7}}", ": tables.t.rows must be a list"),
     ],
 )
-def test_what_is_no_matrix_is_refused_with_its_file(tmp_path: Path, text: str, told: str) -> None:
+def test_an_invalid_matrix_is_refused_with_its_file(tmp_path: Path, text: str, told: str) -> None:
     file = tmp_path / "m.yaml"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(UsageError, match=rf"m\.yaml{told}"):
@@ -68,7 +68,7 @@ def test_no_picture_takes_the_place_of_another() -> None:
     assert [_file_name(name, taken) for name in ("A b", "A-b", "c", "!")] == ["a-b", "a-b-2", "c", "table"]
 
 
-def test_what_is_left_is_told_by_what_was() -> None:
+def test_the_time_left_is_told_by_the_time_taken() -> None:
     clock = _Clock()
     assert clock.seconds_left(2, 5) == ""
     clock.runs += [1.0, 3.0]

@@ -98,7 +98,7 @@ def test_a_damaged_line_is_named_and_nothing_is_lost(file: FeedbackFile, tmp_pat
 # ---------------------------------------------------------------- review
 
 
-def test_what_is_accepted_is_a_golden_question_with_its_groups(file: FeedbackFile, tmp_path: Path) -> None:
+def test_accepted_feedback_is_a_golden_question_with_its_groups(file: FeedbackFile, tmp_path: Path) -> None:
     """A place that does not answer goes by its words: another passage of the page may."""
     wrong = replace(SAID, answers=False, page=4, groups=("hr",))
     again = replace(SAID, asked_by="oleh")
@@ -125,7 +125,7 @@ def test_a_passage_without_words_goes_by_its_page() -> None:
     assert line["wrong"] == [{"uri": "a.pdf", "source": "docs", "page": 3}]
 
 
-def test_what_several_people_said_is_asked_once(
+def test_feedback_given_by_several_people_is_asked_once(
     file: FeedbackFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for said in (SAID, replace(SAID, asked_by="oleh", groups=("hr",)), replace(SAID, page=4)):

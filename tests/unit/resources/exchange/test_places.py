@@ -46,7 +46,7 @@ def test_a_place_has_a_bound_of_files(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("other", ["pipe", "link"])
-def test_what_is_put_in_place_of_a_file_is_not_waited_for_or_followed(other: str, tmp_path: Path) -> None:
+def test_a_replacement_of_a_file_is_not_waited_for_or_followed(other: str, tmp_path: Path) -> None:
     place = tmp_path / "vectors.parquet"
     place.write_bytes(b"")
     (found,) = vector_files([str(place)])

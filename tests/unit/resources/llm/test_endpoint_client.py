@@ -222,11 +222,11 @@ def test_loopback_is_private(address: str) -> None:
 @pytest.mark.parametrize(
     "address", ["http://localhost.example", "http://0.0.0.0", "http://127.0.0.1.example", "http://10.1"]
 )
-def test_what_only_looks_like_loopback_is_not(address: str) -> None:
+def test_an_address_that_only_looks_like_loopback_is_not_loopback(address: str) -> None:
     assert not is_loopback(address)
 
 
-def test_what_an_earlier_version_recorded_is_no_key_that_was_given() -> None:
+def test_a_variable_recorded_by_an_earlier_version_is_not_a_given_key() -> None:
     here, there = "https://here.example/v1", "https://there.example/v1"
     assert recorded_variable("OPENAI_API_KEY", here, None, here) is None
     assert recorded_variable("OPENAI_API_KEY", there, "OPENAI_API_KEY", here) is None
@@ -308,7 +308,7 @@ def test_a_large_file_has_more_time_than_a_reply(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd", "gzip, gzip", "x-unknown"])
 @pytest.mark.parametrize("status", ["200 OK", "500 Error"])
-def test_what_is_compressed_is_not_unpacked(encoding: str, status: str) -> None:
+def test_a_compressed_response_is_not_decompressed(encoding: str, status: str) -> None:
     bomb = gzip.compress(bytes(1 << 22))
     encoded = answer(bomb, status, f"Content-Encoding: {encoding}")
     with serving(encoded) as server, pytest.raises(CallFailed, match="compressed"):

@@ -78,7 +78,7 @@ def test_a_prompt_is_sent_as_messages_and_parameters(server: LlmServer) -> None:
     assert (made.prompt_tokens, made.completion_tokens, made.estimated_tokens) == (10, 7, 0)
 
 
-def test_what_some_models_do_not_take_is_left_out(server: LlmServer) -> None:
+def test_parameters_that_some_models_reject_are_left_out(server: LlmServer) -> None:
     endpoint(server, completion_limit="max_completion_tokens").complete(Prompt("", "hello", 7), None)
     assert server.calls[0].body == {
         "model": MODEL, "messages": [{"role": "user", "content": "hello"}], "max_completion_tokens": 7,
@@ -124,7 +124,7 @@ def test_tokens_that_are_not_told_are_estimated(server: LlmServer) -> None:
 
 
 @pytest.mark.case(21)
-def test_what_a_database_does_not_take_is_left_out(server: LlmServer) -> None:
+def test_characters_that_a_database_rejects_are_left_out(server: LlmServer) -> None:
     server.next(says("a\0b\ud800c", logprobs=first_token(**{"\0Yes": -1.0})))
     reply = endpoint(server).complete(PROMPT, 0.0).reply
     assert (reply.text, reply.logprobs) == ("abc", (("Yes", -1.0),))
@@ -308,7 +308,7 @@ def said(logprobs: Any = None) -> dict[str, Any]:
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("code", [200, 400])
-def test_what_is_of_another_kind_is_a_reply_or_a_named_failure(server: LlmServer, place: str, code: int) -> None:
+def test_a_value_of_another_type_gives_a_reply_or_a_named_failure(server: LlmServer, place: str, code: int) -> None:
     made, prompt = endpoint(server), Prompt("Be short.", "What is a boiler?", 40, top_logprobs=2)
     for name, odd in ODD.items():
         server.next(Answer(PLACES[place](odd), code))

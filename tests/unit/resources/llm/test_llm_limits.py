@@ -67,7 +67,7 @@ def no_answer(retry_after: float | None = None) -> CallFailed:
 # ---------------------------------------------------------------- limits
 
 
-def test_without_limits_nothing_waits(clock: Clock) -> None:
+def test_no_call_waits_if_there_are_no_limits(clock: Clock) -> None:
     assert starts(RateLimits(0, 0, clock), clock, [10**9] * 100) == [0.0] * 100
 
 
@@ -174,7 +174,7 @@ def test_a_call_is_made_again_as_often_as_allowed(clock: Clock) -> None:
     assert clock.pauses == [1.0, 2.0]
 
 
-def test_what_the_endpoint_asks_to_wait_is_waited_by_all(clock: Clock) -> None:
+def test_all_calls_wait_as_long_as_the_endpoint_asks(clock: Clock) -> None:
     limits = RateLimits(0, 0, clock)
     assert patience(clock, limits).call(failing(no_answer(retry_after=30)), RUNNING) == "answer"
     assert clock.now == 1030.0
@@ -191,7 +191,7 @@ def test_a_wait_longer_than_the_settings_allow_ends_the_run(clock: Clock) -> Non
     assert made.gave_up is not None
 
 
-def test_what_does_not_pass_is_not_tried_again(clock: Clock) -> None:
+def test_a_permanent_failure_is_not_retried(clock: Clock) -> None:
     made = patience(clock)
     with pytest.raises(CallFailed, match="too long"):
         made.call(failing(CallFailed("too long", "rejected", passing=False)), RUNNING)

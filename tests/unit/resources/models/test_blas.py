@@ -43,7 +43,7 @@ def test_many_threads_leave_what_they_found() -> None:
     assert threads() == {2}
 
 
-def test_what_fails_within_it_lifts_it() -> None:
+def test_an_exception_inside_the_thread_limit_lifts_it() -> None:
     with pytest.raises(ValueError, match="no"), one_thread():
         raise ValueError("no")
     assert threads() == {2}

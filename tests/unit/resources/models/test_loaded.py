@@ -17,7 +17,7 @@ class Made:
     tokens = 7
 
 
-def test_those_that_were_used_last_are_kept_and_others_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_most_recently_used_models_are_kept_and_others_released(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loaded, "make_embedder", lambda spec, settings: Made())
     found, settings = Embedders(), EmbedderSettings()
     specs = [EmbedderSpec("model", "name", f"weights-{at}", None, None, 512, "all") for at in range(MOST_KEPT + 1)]

@@ -56,7 +56,7 @@ def test_a_text_without_a_token_is_zero(embedder: StaticEmbedder) -> None:
 
 
 @pytest.mark.parametrize("name", ["VERSION", "SMOOTHING", "CENTRE_STEP"])
-def test_what_changes_the_vectors_changes_their_identity(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_constant_that_changes_the_vectors_changes_their_identity(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = static_identity()
     monkeypatch.setattr(static, name, 7)
     assert static_identity() != before
@@ -94,7 +94,7 @@ def test_a_text_that_names_a_special_token_is_left_to_the_whole_vocabulary() -> 
     assert FewTexts(read_weights()).ids(["fine", "a <s> in it"]) is None
 
 
-def test_what_no_piece_covers_is_scored_by_the_lowest_of_all_pieces() -> None:
+def test_text_that_no_piece_covers_is_scored_by_the_lowest_of_all_pieces() -> None:
     special = {"bos": 0, "pad": 1, "eos": 2, "unk": 3}
     pieces = [*((f"<{name}>", 0.0) for name in special), ("▁", -1.0), ("ab", -14.0), ("cd", -14.0), ("abc", -0.1)]
     packed = PackedWeights({}, [*pieces, ("never", -50.0)], special, {})

@@ -15,7 +15,7 @@ def put(cache: LocalCache, name: str, size: int) -> Path:
     return cache.put(name, fresh)
 
 
-def test_what_is_put_in_is_found_by_every_process(tmp_path: Path) -> None:
+def test_a_cached_file_is_found_by_every_process(tmp_path: Path) -> None:
     path = put(LocalCache(tmp_path, 100), "ab12", 10)
     again = LocalCache(tmp_path, 100)
     assert again.find("ab12") == path and path.stat().st_size == 10
@@ -25,7 +25,7 @@ def test_what_is_put_in_is_found_by_every_process(tmp_path: Path) -> None:
     assert again.find("ab12") is None
 
 
-def test_what_was_not_asked_for_the_longest_goes_first(tmp_path: Path) -> None:
+def test_the_least_recently_used_file_is_evicted_first(tmp_path: Path) -> None:
     cache = LocalCache(tmp_path, 100)
     for number, name in enumerate(("a1", "a2", "a3")):
         os.utime(put(cache, name, 30), ns=(number, number))
@@ -34,7 +34,7 @@ def test_what_was_not_asked_for_the_longest_goes_first(tmp_path: Path) -> None:
     assert [name for name in ("a1", "a2", "a3", "a4") if cache.find(name)] == ["a1", "a4"], "down to four fifths"
 
 
-def test_what_is_larger_than_all_that_may_be_kept_is_there_until_the_next(tmp_path: Path) -> None:
+def test_a_file_larger_than_the_whole_cache_stays_until_the_next_is_put(tmp_path: Path) -> None:
     cache = LocalCache(tmp_path, 100)
     put(cache, "a1", 50)
     assert put(cache, "a2", 500).exists() and not cache.find("a1")
@@ -43,7 +43,7 @@ def test_what_is_larger_than_all_that_may_be_kept_is_there_until_the_next(tmp_pa
 
 
 @pytest.mark.parametrize("folder", [False, True])
-def test_what_a_killed_process_left_half_fetched_goes_when_room_is_made(tmp_path: Path, folder: bool) -> None:
+def test_a_half_fetched_file_of_a_killed_process_is_deleted_when_room_is_made(tmp_path: Path, folder: bool) -> None:
     cache = LocalCache(tmp_path, 100)
     left, going_on = cache.fresh(), cache.fresh()
     left.mkdir() if folder else left.write_bytes(b"half")

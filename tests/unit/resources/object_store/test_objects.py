@@ -33,7 +33,7 @@ def test_patience_has_an_end_which_names_the_store_and_what_is_kept(tmp_path: Pa
     assert PATIENCE - LONGEST_PAUSE <= sum(one.slept) <= PATIENCE and max(one.slept) <= LONGEST_PAUSE
 
 
-def test_what_is_not_there_is_told_at_once(tmp_path: Path) -> None:
+def test_a_missing_object_is_reported_at_once(tmp_path: Path) -> None:
     one = machine(tmp_path / "store", tmp_path / "own")
     with pytest.raises(FileNotFoundError):
         one.store.fetch("a/b", tmp_path / "into")
@@ -77,7 +77,7 @@ def test_a_folder_that_is_not_mounted_is_not_made(tmp_path: Path) -> None:
     assert caught.value.code == "store" and not (tmp_path / "share").exists()
 
 
-def test_what_is_sent_in_the_clear_stays_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_http_is_allowed_only_to_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://minio.example:9000")
     with pytest.raises(SettingsError, match="AWS_ENDPOINT_URL is plain HTTP"):
         require_https("AWS_ENDPOINT_URL", "tables")
@@ -130,7 +130,9 @@ def test_nothing_is_listed_deleted_or_written_through_a_link(linked: ObjectStore
 
 
 @pytest.mark.parametrize("key", ["a/pipe", "a/file", "raw/sub/mine", "../elsewhere/sub/mine", "a"])
-def test_what_is_no_plain_file_below_the_folder_is_not_read(linked: ObjectStore, tmp_path: Path, key: str) -> None:
+def test_an_object_that_is_no_plain_file_below_the_folder_is_not_read(
+    linked: ObjectStore, tmp_path: Path, key: str
+) -> None:
     """A pipe would hold up its reader for as long as nobody writes."""
     with pytest.raises(IndexStateError, match="remove it") as caught:
         linked.fetch(key, tmp_path / "into")

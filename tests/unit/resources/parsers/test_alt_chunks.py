@@ -144,7 +144,7 @@ def test_a_part_that_is_not_read_costs_only_itself(tmp_path: Path, name: str, da
     assert (told or "") in "".join(document.warnings)
 
 
-def test_what_is_only_linked_to_is_named_and_not_opened(tmp_path: Path) -> None:
+def test_a_part_that_is_only_linked_to_is_named_and_not_opened(tmp_path: Path) -> None:
     links = related("aFChunk/one.html").replace(
         "</Relationships>",
         "<Relationship Id='r2' Type='x/aFChunk' Target='http://127.0.0.1:9/x.html' TargetMode='External'/>"

@@ -132,7 +132,7 @@ def test_content_stands_on_one_line_and_bytes_are_no_content(tmp_path: Path) -> 
 # ---------------------------------------------------------------- limits
 
 
-def test_what_is_too_long_or_too_many_is_left_out_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_codes_too_long_or_too_many_are_left_out_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(barcodes, "LONGEST", 20)
     monkeypatch.setattr(barcodes, "MOST_CODES", 1)
     shown = [(code(text), 72, at, 120, 120) for text, at in (("first", 560), (LINK, 380), ("third", 200))]

@@ -172,7 +172,7 @@ def test_labels(label: str, codec: str | None) -> None:
         ("iso-8859-1", "Gebühr 5 €".encode(), "Gebühr 5 €"),
     ],
 )
-def test_what_is_declared_is_read_as_browsers_do(label: str, data: bytes, text: str) -> None:
+def test_a_declared_encoding_is_read_as_browsers_do(label: str, data: bytes, text: str) -> None:
     assert decode(data, "a.html", label) == (text, ())
 
 
@@ -209,7 +209,7 @@ GARBLED = {
 
 
 @pytest.mark.parametrize("data", GARBLED.values(), ids=GARBLED)
-def test_what_reads_like_no_language_is_refused(data: bytes) -> None:
+def test_text_that_reads_like_no_language_is_refused(data: bytes) -> None:
     with pytest.raises(DocumentError, match=r"^a\.txt: .*; save the file as UTF-8$") as raised:
         decode(data, "a.txt")
     assert raised.value.code == "corrupt"

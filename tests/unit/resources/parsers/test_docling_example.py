@@ -190,7 +190,7 @@ def test_cells_that_overlap_lose_no_word() -> None:
     assert [" ".join(run.text for run in cell.runs) for cell in block.cells] == ["a b", "c", "d", "e"]
 
 
-def test_what_a_rich_cell_is_made_of_is_not_said_again() -> None:
+def test_the_parts_of_a_rich_cell_are_not_said_again() -> None:
     document = Written()
     table = document.add("tables", "table", **floating(), data={"table_cells": [], "num_rows": 1, "num_cols": 1})
     group = document.add("groups", "unspecified", table, name="rich_cell_group_1_0_0")
@@ -269,7 +269,7 @@ def test_an_item_that_is_missing_is_named_and_a_cycle_ends() -> None:
     assert document.parsed().warnings == ("#/texts/9: no such item",)
 
 
-def test_what_stands_in_no_tree_comes_last() -> None:
+def test_an_item_outside_the_tree_comes_last() -> None:
     document = Written()
     document.text("text", "lost")
     document.text("text", "found")

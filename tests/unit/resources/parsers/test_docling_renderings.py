@@ -19,7 +19,7 @@ which the rendering keeps."""
 
 @needs_data("parser-fixtures/docling")
 @pytest.mark.parametrize("kind", ["docx", "html", "md", "xlsx"])
-def test_as_much_as_another_parser_finds(kind: str) -> None:
+def test_our_parsers_find_as_much_as_another_parser(kind: str) -> None:
     files = [path for path in sorted((FIXTURES / kind).iterdir()) if not path.name.endswith(".expected.md")]
     figures = []
     for path in files:

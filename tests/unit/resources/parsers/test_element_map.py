@@ -93,12 +93,12 @@ parsed_files = st.builds(
 
 
 @given(parsed_files)
-def test_what_is_written_reads_back_the_same(parsed: ParsedFile) -> None:
+def test_a_written_map_reads_back_the_same(parsed: ParsedFile) -> None:
     assert parse_map(json.loads(json.dumps(to_map(parsed))), "a") == parsed
 
 
 @pytest.mark.parametrize("path", sorted(p for p in LIBRARY.rglob("*") if media_type_of(p)), ids=lambda p: p.name)
-def test_what_our_parsers_find_reads_back_the_same(path: Path) -> None:
+def test_files_parsed_by_our_parsers_read_back_the_same(path: Path) -> None:
     parsed = parse_file(path, media_type_of(path) or "")
     again = parse_map(json.loads(json.dumps(to_map(parsed))), path.name)
     assert again == parsed
@@ -236,7 +236,7 @@ def test_a_wrong_head_is_named_by_its_path(head: dict[str, Any], told: str) -> N
         (b"\xff{", "JSON"),
     ],
 )
-def test_what_is_no_map_is_named_and_withheld(tmp_path: Path, content: bytes, told: str) -> None:
+def test_an_invalid_map_is_named_and_withheld(tmp_path: Path, content: bytes, told: str) -> None:
     path = tmp_path / "a.elements.json"
     path.write_bytes(content)
     with pytest.raises(DocumentError, match=told) as caught:
@@ -250,7 +250,7 @@ def test_five_of_many_problems_are_shown_and_the_rest_counted() -> None:
     assert "; and 36 more" in message and len(message) < 600
 
 
-def test_what_is_shown_of_a_problem_is_bounded(tmp_path: Path) -> None:
+def test_the_shown_part_of_a_problem_is_bounded(tmp_path: Path) -> None:
     assert len(refusal({"kind": "x" * 9999}, {"y" * 9999: 1})) < 1500
     path = tmp_path / "a.elements.json"
     path.write_text('{"version":1,"elements":' + "[" * 100_000 + "]" * 100_000 + "}")

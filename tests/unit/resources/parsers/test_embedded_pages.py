@@ -20,7 +20,7 @@ def read(folder: Path, body: str, ending: str = "html", hidden: bool = False) ->
 
 
 @pytest.mark.parametrize("tag", ["object", "iframe", "noscript", "template", "video", "audio", "canvas"])
-def test_what_stands_for_another_thing_is_counted(tmp_path: Path, tag: str) -> None:
+def test_fallback_content_is_counted(tmp_path: Path, tag: str) -> None:
     body = f"<p>Seen.</p><{tag}><b>Fallback</b></{tag}><p>Last.</p>"
     assert read(tmp_path, body) == (["Seen.", "Last."], (LEFT_OUT,))
 

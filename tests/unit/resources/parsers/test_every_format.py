@@ -138,7 +138,7 @@ def rewrite(file: Path, parts: dict[str, str]) -> None:
             package.writestr(name, content)
 
 
-def test_what_cannot_be_read_of_it_is_told_and_the_text_is_kept(tmp_path: Path, reader: FileReader) -> None:
+def test_an_unreadable_part_is_told_and_the_text_is_kept(tmp_path: Path, reader: FileReader) -> None:
     file = tmp_path / "a.odt"
     made.write_odt(file)
     rewrite(file, {"meta.xml": '<!DOCTYPE d [<!ENTITY x SYSTEM "file:///etc/passwd">]><d>&x;</d>'})

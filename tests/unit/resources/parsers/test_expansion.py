@@ -83,7 +83,7 @@ def test_a_cell_does_not_span_a_million_columns(tmp_path: Path) -> None:
     assert len(markdown_of(build_elements(raw("a"), parsed, lambda text: "en")[1])) < 20_000
 
 
-def test_what_repeats_in_the_rows_of_a_table_stays_in_proportion() -> None:
+def test_text_repeated_in_the_rows_of_a_table_stays_in_proportion() -> None:
     rows, long = 1000, "word " * 2000
     heads = [cell(0, 0, long, header=True), cell(0, 1, "b", header=True)]
     body = [cell(row, column, "x") for row in range(1, rows) for column in (0, 1)]

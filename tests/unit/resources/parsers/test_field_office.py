@@ -355,7 +355,7 @@ TABLE = "<w:tbl>{}</w:tbl>".format(
         p(f"The supplier shall see to it that {PROSE}", style="Heading2"),
     ],
 )  # fmt: skip
-def test_what_is_no_heading(tmp_path: Path, body: str) -> None:
+def test_paragraphs_that_are_no_headings_stay_paragraphs(tmp_path: Path, body: str) -> None:
     assert headings(tmp_path, body, numbering=lists("%1."), styles=WORD) == []
 
 

@@ -68,7 +68,7 @@ PLAIN = {
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_what_is_neither_raised_nor_lowered(tmp_path: Path, name: str) -> None:
+def test_plain_text_is_neither_raised_nor_lowered(tmp_path: Path, name: str) -> None:
     parts, wanted = PLAIN[name]
     assert said(tmp_path, *parts).replace(" ", "") == wanted.replace(" ", "")
 

@@ -109,7 +109,7 @@ def test_a_box_on_top_is_the_title(
         [("Alone", 1, 0.4, 3, 0.6)],
     ],
 )
-def test_what_is_no_title(tmp_path: Path, boxes: list[Box]) -> None:
+def test_boxes_that_are_no_titles_stay_paragraphs(tmp_path: Path, boxes: list[Box]) -> None:
     deck = pptx.Presentation()
     slide_of(deck, *boxes)
     assert {kind for kind, *_ in found(deck, tmp_path)} == {"paragraph"}

@@ -401,7 +401,7 @@ def test_headings_by_the_look_that_style_sheets_give(tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_no_book_is_named(tmp_path: Path) -> None:
+def test_an_invalid_epub_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.epub"
     with zipfile.ZipFile(path, "w") as package:
         package.writestr("mimetype", "application/epub+zip")
@@ -613,7 +613,7 @@ def test_running_heads_and_embedded_files_of_an_odt(tmp_path: Path) -> None:
     assert found.warnings == ("embedded files were not read: Object 1",)
 
 
-def test_what_is_no_odt_is_named(tmp_path: Path) -> None:
+def test_an_invalid_odt_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.odt"
     with zipfile.ZipFile(path, "w") as package:
         package.writestr("mimetype", "x")

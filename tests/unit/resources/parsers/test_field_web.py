@@ -67,7 +67,7 @@ def test_a_heading_by_its_role() -> None:
         "<span style='display:none;mso-hide:all'>secret</span>",
     ],
 )
-def test_what_a_page_hides_is_left_out_and_counted_or_read(tmp_path: Path, hidden: str) -> None:
+def test_hidden_text_of_a_page_is_left_out_and_counted_or_read(tmp_path: Path, hidden: str) -> None:
     style = (
         "<style>/* p */ .gone, #away { color: red; display : none !important } article.old{visibility:hidden}"
         "@media screen { .narrow{display:none} } .gone:hover{color:blue}</style>"
@@ -106,7 +106,7 @@ def test_what_a_page_hides_is_left_out_and_counted_or_read(tmp_path: Path, hidde
         "<template shadowrootmode=open><p>words</p></template>",
     ],
 )
-def test_what_a_page_shows_is_text(tmp_path: Path, shown: str) -> None:
+def test_shown_text_of_a_page_is_text(tmp_path: Path, shown: str) -> None:
     style = (
         "<style>.tab{display:none}.tab.active{display:block} @media print{.printed{display:none}}"
         "@media (max-width:600px){.phone{display:none}} .hidden{display:none} .md\\:block{display:block}"

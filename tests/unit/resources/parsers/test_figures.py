@@ -80,7 +80,7 @@ def test_a_picture_in_a_cell_follows_its_table_and_leaves_the_cells_as_they_are(
     assert [cell.text for cell in elements[0].cells] == list("abcd") and elements[0].metadata == {}
 
 
-def test_what_the_author_says_of_a_picture_is_kept(tmp_path: Path) -> None:
+def test_the_author_s_description_of_a_picture_is_kept(tmp_path: Path) -> None:
     import docx
     from docx.oxml.ns import qn
     from docx.shared import Inches
@@ -183,7 +183,7 @@ def test_pictures_written_into_a_message_are_figures(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "url", ["data:image/png;base64,***", "data:image/svg+xml;base64,PHN2Zy8+", "data:text/plain,abc"]
 )
-def test_what_is_no_picture_is_no_figure(tmp_path: Path, url: str) -> None:
+def test_an_invalid_picture_is_no_figure(tmp_path: Path, url: str) -> None:
     (tmp_path / "a.html").write_text(f"<p>{WORDS}</p><img src='{url}'>")
     assert not figures(elements_of(tmp_path / "a.html")[1])
 

@@ -50,7 +50,7 @@ def test_neighbours_whose_classes_say_so_are_a_pair(tmp_path: Path, form: str) -
         f'<span class="label">Order</span><span class="value">{"many words " * 30}</span>',
     ],
 )
-def test_what_is_no_pair_stays_text(tmp_path: Path, form: str) -> None:
+def test_text_that_is_no_pair_stays_text(tmp_path: Path, form: str) -> None:
     elements = found(tmp_path, f"<p>{form}</p>")
     assert [(kind, metadata) for kind, _, metadata in elements] == [("paragraph", {})]
     assert elements[0][1].startswith("Order")

@@ -109,7 +109,7 @@ def test_one_with_a_password_is_told_apart_from_a_damaged_one(doc: Path, tmp_pat
 
 
 @needs_libreoffice
-def test_what_only_names_itself_so_is_no_document_of_it(tmp_path: Path, reader: FileReader) -> None:
+def test_a_file_with_only_the_name_ending_is_no_document_of_its_format(tmp_path: Path, reader: FileReader) -> None:
     made.write_xls(tmp_path / "sheet.xls")
     (tmp_path / "sheet.xls").rename(tmp_path / "sheet.doc")
     with pytest.raises(DocumentError) as refused:
@@ -142,7 +142,7 @@ def test_nothing_is_left_of_one_that_is_stopped(doc: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("ending", "now"), [("doc", "docx"), ("dot", "docx"), ("ppt", "pptx"), ("pps", "pptx")])
-def test_without_libreoffice_it_is_named_what_to_install(
+def test_a_missing_libreoffice_names_what_to_install(
     ending: str, now: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))

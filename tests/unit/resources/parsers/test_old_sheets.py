@@ -127,7 +127,7 @@ def test_comments_stand_after_the_cells(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("content", [compound_file({"Workbook": b"\0" * 500}), compound_file({"Other": b"x" * 99})])
-def test_what_is_no_workbook_is_named(content: bytes, tmp_path: Path) -> None:
+def test_an_invalid_workbook_is_named(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "a.xls").write_bytes(content)
     with pytest.raises(DocumentError, match=r"a\.xls: not a readable workbook") as refused:
         parsed(tmp_path / "a.xls")

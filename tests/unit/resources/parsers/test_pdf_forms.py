@@ -69,7 +69,9 @@ def test_the_tooltip_is_the_label_and_the_widget_the_place(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("name", "label"), [("city", "city"), ("form1[0].#subform[0].City[0]", "City"), ("person.home.city", "city")]
 )
-def test_without_a_tooltip_the_last_part_of_the_name_is_the_label(tmp_path: Path, name: str, label: str) -> None:
+def test_a_field_without_a_tooltip_is_labelled_by_the_last_part_of_its_name(
+    tmp_path: Path, name: str, label: str
+) -> None:
     assert said(form_of(tmp_path, lambda form: text(form, name, "Lviv"))) == [
         (f"{label}: Lviv", {f"kv.{label}": "Lviv"})
     ]
@@ -101,7 +103,7 @@ def test_check_boxes_say_yes_and_no(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_of_radio_buttons_only_the_chosen_one_speaks(tmp_path: Path) -> None:
+def test_only_the_chosen_radio_button_is_said(tmp_path: Path) -> None:
     def draw(form: Any) -> None:
         for x, value in ((72, "small"), (122, "medium"), (172, "large")):
             form.radio(name="size", tooltip="Size", value=value, selected=value == "medium", x=x, y=560)

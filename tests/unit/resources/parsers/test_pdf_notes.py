@@ -39,7 +39,7 @@ def found(path: Path) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     "kind", ["Text", "Highlight", "Underline", "StrikeOut", "Square", "Ink", "Caret", "Stamp", "Line"]
 )
-def test_what_is_written_about_the_text_is_a_note_with_its_box(tmp_path: Path, kind: str) -> None:
+def test_an_annotation_of_the_text_is_a_note_with_its_box(tmp_path: Path, kind: str) -> None:
     quads = b"/QuadPoints[72 412 300 412 72 390 300 390]/InkList[[72 390 300 412]]/L[72 390 300 412]"
     element = elements_of(noted(tmp_path / "a.pdf", note(kind, "Since when?", more=quads)))[1][2]
     assert (element.kind, element.text, element.metadata) == ("footnote", "Since when?", {"part": "comment"})
@@ -56,7 +56,7 @@ def test_text_typed_onto_a_page_stands_among_its_text(tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_no_note_of_its_own(tmp_path: Path) -> None:
+def test_some_annotations_are_no_notes_of_their_own(tmp_path: Path) -> None:
     """A mark that repeats what it marks, windows and states of notes, links, and what is hidden."""
     path = noted(
         tmp_path / "a.pdf",

@@ -44,7 +44,7 @@ def reader() -> Iterator[FileReader]:
 @pytest.mark.parametrize(
     ("name", "content", "code"), [("a.html", ONLY_A_HEADER, "no text was found"), ("a.eml", NO_HEADERS, "no headers")]
 )
-def test_what_the_own_reader_gives_up_is_read_by_the_other_and_says_so(
+def test_a_file_that_our_own_reader_gives_up_is_read_by_the_other_and_says_so(
     name: str, content: str, code: str, tmp_path: Path, reader: FileReader
 ) -> None:
     file = tmp_path / name
@@ -72,7 +72,7 @@ def test_noise_is_read_by_nobody(ending: str, tmp_path: Path, reader: FileReader
     assert refused.value.code == "corrupt"
 
 
-def test_what_a_page_hides_stays_hidden(tmp_path: Path, reader: FileReader) -> None:
+def test_hidden_text_of_a_page_stays_hidden(tmp_path: Path, reader: FileReader) -> None:
     """Be it all that it has, or some of it; what follows it is read, and its title kept."""
     file, vault = tmp_path / "a.html", "<p style='display: none'>The vault opens at nine.</p>"
     file.write_text(f"<html><body>{vault}<div hidden>{vault}</div></body></html>")
@@ -95,7 +95,7 @@ def given(file: Path, again: list[Exception]) -> TaskInput:
     return TaskInput("d", options, {}, TextModels(), lambda number: None, file, raw, 10_000, None, again.append)
 
 
-def test_without_the_library_nothing_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.split(".")[0] == "unstructured"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "unstructured", None)
@@ -155,7 +155,7 @@ def test_no_bomb_gets_past_its_limit(torn: bool, tmp_path: Path, reader: FileRea
     assert refused.value.code == ("corrupt" if torn else "limit_exceeded")
 
 
-def test_what_the_second_try_takes_is_of_the_same_memory(tmp_path: Path) -> None:
+def test_the_second_try_has_the_same_memory_limit(tmp_path: Path) -> None:
     """The other reader does not fit in it with so many paragraphs, which it reads in the memory that is usual."""
     file = tmp_path / "a.eml"
     file.write_text(NO_HEADERS + "\n\nPorters rest on Sundays, says the book." * 80_000)

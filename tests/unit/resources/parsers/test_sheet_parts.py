@@ -34,7 +34,7 @@ def with_parts(folder: Path, related: str, **parts: str) -> Path:
     return path
 
 
-def test_what_sheets_are_printed_with_stands_above_and_below_once(tmp_path: Path) -> None:
+def test_headers_and_footers_of_sheets_stand_above_and_below_once(tmp_path: Path) -> None:
     path = saved(tmp_path, [["Fee"], ["Twelve"]], [["Rate"], ["Seven"]])
     head = b"<oddHeader>&amp;L&amp;&quot;Arial,Bold&quot;&amp;14Confidential&amp;RR&amp;&amp;D &amp;A</oddHeader>"
     foot = b"<oddFooter>&amp;CAll rights &amp;P</oddFooter><firstFooter>&amp;K01+000Draft</firstFooter>"

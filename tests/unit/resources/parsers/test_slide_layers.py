@@ -54,7 +54,7 @@ def found(deck: Any, folder: Path) -> list[tuple[str, str, int | None]]:
     return [(e.kind, e.text, e.page_start) for e in elements_of(folder / "deck.pptx")[1]]
 
 
-def test_what_several_slides_show_runs_along_their_edges_once(tmp_path: Path) -> None:
+def test_text_shown_on_several_slides_is_a_running_header_or_footer_once(tmp_path: Path) -> None:
     deck = deck_of(*(f"Part {at}" for at in range(1, 31)))
     put(deck.slide_master, box(LEGAL))
     put(deck.slide_layouts[5], box("Ferry company", TOP))
@@ -68,7 +68,7 @@ def test_what_several_slides_show_runs_along_their_edges_once(tmp_path: Path) ->
     assert len(elements) == 32
 
 
-def test_what_one_slide_shows_is_its_text_where_it_stands(tmp_path: Path) -> None:
+def test_layout_text_shown_on_one_slide_is_its_text_where_it_stands(tmp_path: Path) -> None:
     deck = deck_of("Part 1", "Part 2")
     put(deck.slides.add_slide(deck.slide_layouts[6]), box("Its own words"))
     put(deck.slide_layouts[6], box("Write to crew@ferry.example", TOP))
@@ -105,7 +105,7 @@ def either(choice: str, fallback: str) -> str:
     return f"<mc:AlternateContent {NAMES}>{forms}</mc:AlternateContent>"
 
 
-def test_of_alternatives_the_newest_is_read_and_formulas_in_their_place(tmp_path: Path) -> None:
+def test_the_newest_alternative_is_read_and_formulas_in_their_place(tmp_path: Path) -> None:
     deck = deck_of("Part 1")
     formula = "<a14:m><m:oMath><m:r><m:t>e=mc</m:t></m:r></m:oMath></a14:m>"
     newest = box("", paragraph=f"<a:p><a:r><a:t>Einstein: </a:t></a:r>{formula}</a:p>")

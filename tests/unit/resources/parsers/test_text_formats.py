@@ -301,7 +301,7 @@ def test_two_line_breaks_part_paragraphs(tmp_path: Path) -> None:
     assert [words for *_, words in found] == ["One line", "Two", "Three", "A B"]
 
 
-def test_what_a_picture_shows_is_its_caption_unless_it_has_one(tmp_path: Path) -> None:
+def test_the_alt_text_of_a_picture_is_its_caption_unless_it_has_one(tmp_path: Path) -> None:
     text = (
         '<p><img alt="A map of quays" src="x.png"></p><p>See <img alt="x &lt; 2" src="f.png"> there.</p>'
         '<figure><img alt="said twice" src="y.png"><figcaption>The quay</figcaption></figure>'

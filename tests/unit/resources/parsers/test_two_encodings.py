@@ -83,5 +83,5 @@ def test_utf8_that_was_encoded_three_times() -> None:
         "ÃO “NÃO” FAÇA",
     ],
 )
-def test_what_was_encoded_once_stays(text: str) -> None:
+def test_text_that_was_encoded_once_stays(text: str) -> None:
     assert decode(text.encode(), "a.txt") == (text, ())

@@ -93,7 +93,7 @@ def test_a_message_says_its_subject_and_what_is_attached(
     assert reader.read(tmp_path / "attached.msg").parsed.warnings == ("attachments were not read: plan.zip",)
 
 
-def test_what_a_message_hides_is_left_out_and_said(tmp_path: Path, reader: FileReader) -> None:
+def test_hidden_text_of_a_message_is_left_out_and_said(tmp_path: Path, reader: FileReader) -> None:
     hidden = "<div style='display:none'>The vault opens at nine.</div>"
     made.write_msg(tmp_path / "page.msg", html=f"<html><body>{hidden}<p>{made.LEAVE}</p></body></html>")
     found = reader.read(tmp_path / "page.msg").document

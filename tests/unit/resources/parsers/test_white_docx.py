@@ -133,7 +133,7 @@ MARK = (
 )
 
 
-def test_what_a_running_head_draws_may_be_behind_the_text_but_a_watermark_is_only_letters(tmp_path: Path) -> None:
+def test_running_head_drawings_may_be_behind_text_but_watermarks_are_only_letters(tmp_path: Path) -> None:
     body = p(run("Shown")) + p(letters("white", WHITE))
     for header, found in ((HEADER, "Shown white"), (MARK, "DRAFT Shown")):
         parts = {"_rels/document.xml.rels": related("headers/one.xml"), "headers/one.xml": header}

@@ -85,7 +85,7 @@ def test_a_form_in_one_stream(tmp_path: Path) -> None:
     assert [element.text for element in elements_of(tmp_path / "b.pdf")[1]] == ["Crew list"]
 
 
-def test_what_the_pages_of_a_form_do_not_have_is_added(tmp_path: Path) -> None:
+def test_form_text_missing_from_the_pages_is_added(tmp_path: Path) -> None:
     drawn = b"BT /F 12 Tf 72 700 Td (A letter to all crews.) Tj ET"
     path = with_form(tmp_path / "a.pdf", source(entry("City", "City:"), "<City>Lviv</City>"), drawn, False)
     assert [element.text for element in elements_of(path)[1]] == ["A letter to all crews.", "City: Lviv"]

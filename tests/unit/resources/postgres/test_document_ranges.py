@@ -295,7 +295,7 @@ def test_failures_follow_the_commit_that_covers_their_document() -> None:
     assert new.keys == dict.fromkeys((few.keys[stage], many.keys[stage]), new.generations[0].keys[stage])
 
 
-def test_of_failures_that_no_commit_covers_one_is_left() -> None:
+def test_one_is_left_of_several_failures_that_no_commit_covers() -> None:
     few, many = recorded(1, settings(), 1), recorded(2, settings(), 2)
     stage, doc_id = "parsed_elements", DOCUMENTS[-1]
     failures = [(doc_id, stage, few.keys[stage]), (doc_id, stage, many.keys[stage])]

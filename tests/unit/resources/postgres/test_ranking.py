@@ -135,7 +135,7 @@ CORPORA = st.builds(
 
 
 @given(CORPORA, st.integers(1, 150), st.lists(st.integers(-5, 3_100), max_size=40), st.sampled_from([0.0, 0.3]))
-def test_what_is_left_out_changes_nothing(made: Corpus, depth: int, asked: list[int], slack: float) -> None:
+def test_postings_left_out_change_nothing(made: Corpus, depth: int, asked: list[int], slack: float) -> None:
     """Blocks are told apart by few postings, and looked up where that can be; greatest weights may be too great."""
     terms, table = made.terms(), Table()
     with pytest.MonkeyPatch.context() as patched:
@@ -167,7 +167,7 @@ def test_common_words_are_not_read_where_they_change_nothing(monkeypatch: pytest
     assert table.postings_read > len(rare) + len(common)
 
 
-def test_what_comes_first_by_its_common_words_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chunk_that_ranks_first_by_its_common_words_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two chunks with the rare word the one that has less of it, but is alone to have the common one."""
     for name in ("PLAIN", "LOOKED_UP"):
         monkeypatch.setattr(ranking, name, 0)
@@ -209,7 +209,7 @@ def test_weights_within_ranges_are_summed_term_by_term(
 
 
 @pytest.mark.parametrize("step", [1, 1_000])
-def test_of_many_chunks_the_best_are_found_by_blocks(step: int) -> None:
+def test_the_best_of_many_chunks_are_found_by_blocks(step: int) -> None:
     weights = np.random.default_rng(3).integers(1, 2_000, 60_000).astype(np.float64)
     terms: Terms = [(1.0, dict(zip(range(7, 7 + 60_000 * step, step), weights.tolist(), strict=True)))]
     found = ranked(terms)

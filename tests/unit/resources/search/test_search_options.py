@@ -100,7 +100,7 @@ def test_values_and_labels_may_hold_signs() -> None:
         (["date=2024", "date=2025"], "given twice"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(arguments: list[str], told: str) -> None:
+def test_an_invalid_filter_is_refused(arguments: list[str], told: str) -> None:
     with pytest.raises(UsageError) as caught:
         filters_from(arguments, ())
     assert told in str(caught.value) and repr(arguments[-1]) in str(caught.value)

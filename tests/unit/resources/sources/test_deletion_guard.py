@@ -62,7 +62,7 @@ def refused(
     ids=["only-one-renamed", "folder-renamed", "emptied", "only-one-gone", "only-one-replaced", "all-replaced",
          "ten-gone", "eleven-gone", "eleven-gone-one-of-them-moved"],
 )  # fmt: skip
-def test_what_is_gone_is_told_from_what_has_moved(
+def test_deleted_documents_are_distinguished_from_moved_ones(
     before: list[RawDocument], now: list[RawDocument], stops: bool
 ) -> None:
     assert refused(before, now) is stops

@@ -77,7 +77,7 @@ def raw_files(landing: Landing) -> list[str]:
     return sorted(file.name for file in landing.files.raw.rglob("*") if file.is_file())
 
 
-def test_what_did_not_change_is_not_fetched_again(landing: Landing) -> None:
+def test_an_unchanged_document_is_not_fetched_again(landing: Landing) -> None:
     shelf = Shelf(a_md="# One", deep__b_txt="two")
     first = bring(landing, shelf)
     assert [raw.uri for raw in first.documents] == ["a.md", "deep/b.txt"]
@@ -125,7 +125,7 @@ def test_an_incomplete_listing_changes_nothing(landing: Landing) -> None:
     assert names(listing_of(landing)) == names(first)
 
 
-def test_what_cannot_be_read_fails_alone_and_is_asked_again(landing: Landing) -> None:
+def test_an_unreadable_document_fails_alone_and_is_requested_again(landing: Landing) -> None:
     shelf = Shelf(a_txt="one", b_txt="two", b_txt_meta_yaml="groups: [hr]")
     first = bring(landing, shelf)
     shelf.texts |= {"a.txt": "newer", "b.txt.meta.yaml": "groups: [law]"}
@@ -145,7 +145,7 @@ def test_a_source_that_gives_nothing_fails_as_a_whole(landing: Landing) -> None:
         bring(landing, shelf)
 
 
-def test_what_is_too_large_is_not_fetched_and_may_restrict_itself(landing: Landing) -> None:
+def test_a_document_over_the_limit_is_not_fetched_and_may_restrict_itself(landing: Landing) -> None:
     shelf = Shelf(a_txt="x" * (2 << 20), a_md="---\ngroups: [hr]\n---\n" + "x" * (2 << 20), b_txt="small")
     found = bring(landing, shelf, largest=1)
     codes = {item.uri: item.code for item in found.failures}
@@ -153,7 +153,7 @@ def test_what_is_too_large_is_not_fetched_and_may_restrict_itself(landing: Landi
 
 
 @pytest.mark.parametrize("lost", ["file", "bytes"])
-def test_what_was_taken_from_the_state_is_fetched_again(landing: Landing, lost: str) -> None:
+def test_a_file_lost_from_the_state_is_fetched_again(landing: Landing, lost: str) -> None:
     shelf = Shelf(a_txt="one")
     first = bring(landing, shelf)
     (landing.root / "a.txt").unlink() if lost == "file" else (landing.root / "a.txt").write_text("")
@@ -219,7 +219,7 @@ def test_one_process_reads_a_source_at_a_time(landing: Landing) -> None:
         pass
 
 
-def test_what_is_not_taken_any_more_is_removed(tmp_path: Path) -> None:
+def test_documents_no_longer_included_are_removed(tmp_path: Path) -> None:
     shelf = Shelf(a_txt="one", b_md="two")
     bring(Landing(tmp_path, SETTINGS), shelf)
     narrower = Landing(tmp_path, SETTINGS.model_copy(update={"exclude": ("*.md",)}))
@@ -241,7 +241,7 @@ def test_the_beginning_of_what_may_be_a_side_car_is_fetched(landing: Landing) ->
     assert names(bring(landing, shelf)) == names(found) and shelf.read_of == [], "and kept"
 
 
-def test_what_belongs_to_another_source_is_neither_fetched_nor_kept(tmp_path: Path) -> None:
+def test_documents_of_another_source_are_neither_fetched_nor_kept(tmp_path: Path) -> None:
     whole, shelf = Landing(tmp_path, SETTINGS), Shelf(a_txt="a", hr__b_txt="b", hr__c_txt="c")
     assert set(names(bring(whole, shelf))) == {"a.txt", "hr/b.txt", "hr/c.txt"}
     elsewhere, shelf.texts["hr/d.txt"] = Elsewhere({"hr": "it belongs to another"}), "d"

@@ -60,7 +60,7 @@ def test_they_are_gone_through_by_place(own: list[RawDocument]) -> None:
     assert [raw.uri for raw in ListedDocuments(own)] == sorted(raw.uri for raw in own)
 
 
-def test_what_is_dropped_or_could_not_be_read_keeps_who_may_find_it() -> None:
+def test_dropped_and_unreadable_documents_keep_who_may_find_them() -> None:
     one = RawDocument("00" * 16, "s", "a", "x", 1, "text/plain", None, None, None, ("hr",), (), {})
     two = replace(one, doc_id="11" * 16, uri="b", groups=None)
     listed = ListedDocuments([one, two])
@@ -95,7 +95,7 @@ def test_contents_of_before_are_read_when_somebody_asks_for_one() -> None:
     assert asked == [1], "once"
 
 
-def test_what_is_held_of_them_does_not_grow() -> None:
+def test_memory_held_for_listed_documents_does_not_grow() -> None:
     def held(count: int) -> int:
         tracemalloc.start()
         listed = ListedDocuments(

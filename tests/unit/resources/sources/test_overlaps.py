@@ -169,7 +169,7 @@ def test_a_folder_of_another_source_is_known_by_identity(tmp_path: Path, monkeyp
     assert listed(outer, found) == ([], {"copy": "overlap"})
 
 
-def test_what_pincite_keeps_is_no_document(tmp_path: Path) -> None:
+def test_files_that_pincite_keeps_are_no_documents(tmp_path: Path) -> None:
     """The files of all sources lie there, whoever may find them."""
     (tmp_path / "state" / "sources" / "hr" / "files").mkdir(parents=True)
     (tmp_path / "state" / "sources" / "hr" / "files" / "pay.md").write_text("text")

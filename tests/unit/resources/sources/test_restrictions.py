@@ -91,7 +91,7 @@ HEADS = {
 
 
 @pytest.mark.parametrize("head", HEADS.values(), ids=HEADS)
-def test_what_was_meant_as_front_matter_that_restricts_is_refused(head: str, tmp_path: Path) -> None:
+def test_unsupported_front_matter_meant_to_restrict_is_refused(head: str, tmp_path: Path) -> None:
     text = f"{head}\n\nThe bands of pay.\n"
     with pytest.raises(DocumentError) as caught:
         front_matter(text)
@@ -155,7 +155,7 @@ def test_a_map_that_fails_withholds_its_document(code: str, told: str, hidden: b
     assert Task("parsed_elements", "id", "s", "a.pdf", raw=other).failure(code, "").code == code
 
 
-def test_what_is_too_large_to_be_listed_restricts_nevertheless(tmp_path: Path) -> None:
+def test_a_file_too_large_to_be_listed_still_restricts(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("---\ngroups: [hr]\n---\n" + "x" * (2 << 20))
     (tmp_path / "a.txt").write_text("text")
     (tmp_path / "a.txt.elements.json").write_text("{}" + " " * (2 << 20))
@@ -180,7 +180,7 @@ def book_of(folder: Path, remembered: dict[str, str], **sources: str) -> SourceR
     return SourceRegistry(Project(settings, None, folder, folder / "state"), cast(Any, catalog))
 
 
-def test_what_one_source_restricts_is_known_while_another_cannot_be_listed(tmp_path: Path) -> None:
+def test_restrictions_of_a_source_are_known_while_another_cannot_be_listed(tmp_path: Path) -> None:
     for name, said in (("shut.txt", "groups: [hr]"), ("broken.txt", "groups: [hr")):
         (tmp_path / "b").mkdir(exist_ok=True)
         (tmp_path / "b" / name).write_text("text")
@@ -197,7 +197,7 @@ def test_what_one_source_restricts_is_known_while_another_cannot_be_listed(tmp_p
     assert {item.uri: item.code for item in found.failures} == {"broken.txt": "side_car"}
 
 
-def test_what_restricts_is_read_where_a_source_was_last(tmp_path: Path) -> None:
+def test_restrictions_are_read_where_a_source_was_last(tmp_path: Path) -> None:
     for folder in ("old", "new"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "a.txt").write_text("text")

@@ -92,7 +92,7 @@ def test_a_document_that_names_its_own_groups_is_for_these(tmp_path: Path) -> No
     assert listed(tmp_path)["b.txt"] == "side_car", "a title alone decides nothing"
 
 
-def test_what_a_parser_takes_is_a_sibling_where_it_continues_a_whole_name(tmp_path: Path) -> None:
+def test_a_parsable_file_is_a_sibling_where_it_continues_a_whole_name(tmp_path: Path) -> None:
     written(tmp_path, {"a.txt": "Text.", "a.txt.meta.txt": '{"groups": ["hr"]}', "a-2.md": "---\ngroups: [hr]\n---\n"})
     assert listed(tmp_path) == {"a.txt": "side_car", "a.txt.meta.txt": "orphan", "a-2.md": ("hr",)}
     written(tmp_path, {"b.txt": "Text.", "b.txt.meta.html": "<meta name='groups' content='hr'><p>"})
@@ -109,7 +109,7 @@ def test_siblings_of_the_file_that_a_link_leads_to_count(tmp_path: Path) -> None
     assert listed(tmp_path)["near.txt"] == listed(tmp_path)["sub/a.txt"] == "side_car"
 
 
-def test_what_cannot_be_read_may_restrict(tmp_path: Path) -> None:
+def test_an_unreadable_sibling_may_restrict(tmp_path: Path) -> None:
     root = tmp_path / "root"
     written(root, {f"{name}.md": "Text." for name in "abcd"})
     (tmp_path / "outside.yaml").write_text("title: x")
@@ -266,7 +266,7 @@ RESTRICTS_NOTHING: dict[str, str | bytes] = {
 }
 
 
-def test_what_may_be_a_document_is_asked_for_its_head_only() -> None:
+def test_a_possible_document_is_checked_by_its_head_only() -> None:
     said = b"# Notes\n\nSome text.\n\ngroups: hr\n"
     assert may_restrict(said) and not may_restrict(said, media_type="text/markdown")
     assert may_restrict(b"---\ngroups: [hr]\n---\nText", media_type="text/markdown")

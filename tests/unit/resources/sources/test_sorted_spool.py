@@ -54,7 +54,7 @@ def test_much_is_on_disk_in_a_file_without_a_name_until_nobody_has_it() -> None:
     assert len(files_without_a_name()) == others
 
 
-def test_without_room_the_remedy_is_told(tmp_path: Path) -> None:
+def test_a_full_disk_names_the_remedy(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     found = TextSet()
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, hard))

@@ -76,7 +76,7 @@ def test_a_map_is_copied_with_its_file(root: Path, tmp_path: Path) -> None:
 
 @pytest.mark.defends("3a")
 @pytest.mark.parametrize("swap", SWAPS)
-def test_what_is_swapped_after_the_listing_is_not_copied(root: Path, tmp_path: Path, swap: str) -> None:
+def test_a_file_swapped_after_the_listing_is_not_copied(root: Path, tmp_path: Path, swap: str) -> None:
     listed = raw("sub/a.txt", content_hash(root / "sub" / "a.txt"))
     SWAPS[swap](root)
     with pytest.raises(DocumentError, match=r"sub/a\.txt: the file changed") as caught:
@@ -84,7 +84,7 @@ def test_what_is_swapped_after_the_listing_is_not_copied(root: Path, tmp_path: P
     assert caught.value.code == "changed"
 
 
-def test_what_grows_while_it_is_read_is_cut_off_at_the_limit(root: Path, tmp_path: Path) -> None:
+def test_a_file_that_grows_while_it_is_read_is_cut_off_at_the_limit(root: Path, tmp_path: Path) -> None:
     (root / "large.txt").write_bytes(b"x" * ((1 << 20) + 1))
     with pytest.raises(DocumentError, match="max_megabytes") as caught:
         private_copy(root, raw("large.txt"), tmp_path / "copies", 1)
@@ -92,7 +92,7 @@ def test_what_grows_while_it_is_read_is_cut_off_at_the_limit(root: Path, tmp_pat
 
 
 @pytest.mark.parametrize("name", ["gone.txt", "../outside/a.txt", "sub"])
-def test_what_is_no_file_of_the_source_is_not_copied(root: Path, tmp_path: Path, name: str) -> None:
+def test_a_path_that_is_no_file_of_the_source_is_not_copied(root: Path, tmp_path: Path, name: str) -> None:
     with pytest.raises(DocumentError):
         private_copy(root, raw(name), tmp_path / "copies")
 
@@ -113,7 +113,7 @@ def test_a_link_that_leads_elsewhere_once_it_was_resolved_is_not_read(root: Path
 
 
 @pytest.mark.parametrize("swap", ["file", "folder", "pipe"])
-def test_what_is_swapped_between_the_walk_and_opening_is_not_listed(
+def test_a_file_swapped_between_the_walk_and_opening_is_not_listed(
     root: Path, monkeypatch: pytest.MonkeyPatch, swap: str
 ) -> None:
 

@@ -73,7 +73,7 @@ def test_each_content_is_copied_once_and_read_where_there_is_no_source(
     assert there.objects.taken() == [], "a copy stays here"
 
 
-def test_what_is_known_or_found_in_the_store_is_not_copied_again(docs: Path, here: Machine, there: Machine) -> None:
+def test_a_document_known_or_found_in_the_store_is_not_copied_again(docs: Path, here: Machine, there: Machine) -> None:
     keep(here, docs)
     here.objects.taken()
     assert keep(here, docs, {raw.content_hash for raw in listed(docs).values()}) == []
@@ -94,7 +94,7 @@ def test_many_new_contents_are_looked_for_by_one_listing(tmp_path: Path, here: M
     assert [each for each in here.objects.taken() if not each.startswith("PUT")] == ["LIST raw/"]
 
 
-def test_what_changes_after_it_was_listed_fails_and_is_not_in_the_store(docs: Path, here: Machine) -> None:
+def test_a_document_changed_after_the_listing_fails_and_is_not_in_the_store(docs: Path, here: Machine) -> None:
     stored, raws = StoredDocuments(here.store, here.cache), listed(docs)
     (docs / "b.md").write_text("# The key\n")
     (docs / "sub" / "same.txt").unlink()
@@ -139,7 +139,9 @@ def test_a_limit_that_was_lowered_holds_in_the_store_too(docs: Path, here: Machi
     assert caught.value.code == "limit_exceeded"
 
 
-def test_what_is_read_next_is_fetched_together(docs: Path, here: Machine, there: Machine, tmp_path: Path) -> None:
+def test_documents_to_be_read_next_are_fetched_together(
+    docs: Path, here: Machine, there: Machine, tmp_path: Path
+) -> None:
     keep(here, docs)
     stored, raws = StoredDocuments(there.store, there.cache), list(listed(docs).values())
     there.store.delete([f"raw/{raws[0].content_hash}"])

@@ -57,7 +57,7 @@ def test_each_has_its_own_replies_in_order(sizes: list[int], ahead: int) -> None
     assert back == len(sizes)
 
 
-def test_what_nothing_is_asked_about_is_not_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documents_without_questions_are_not_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
     """A picture in every hundredth document, say."""
     monkeypatch.setattr(module, "MOST_WAITING", 50)
     taken: list[int] = []
@@ -77,7 +77,7 @@ def test_a_model_is_left_when_nobody_wants_more() -> None:
     assert model.closed and len(taken) <= 3
 
 
-def test_what_a_model_raises_comes_through() -> None:
+def test_an_error_of_a_model_comes_through() -> None:
     found = replies_by_document(Model(2, most=3), asked([1] * 9, []), lambda reply: None)
     with pytest.raises(ConnectionError):
         list(found)
@@ -91,7 +91,7 @@ class Work:
         self.read = False
 
 
-def test_what_was_read_of_a_work_is_let_go_of_when_others_follow() -> None:
+def test_data_read_for_a_work_is_released_when_others_follow() -> None:
     works = [Work(number) for number in range(5)]
     given = ((work, f"{work.number}.{at}") for work in works for at in range(WINDOW))
     held, documents = [], 0

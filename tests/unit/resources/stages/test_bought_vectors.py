@@ -82,7 +82,7 @@ def test_each_text_is_asked_for_once_and_let_go_after_its_last_part(tmp_path: Pa
     assert sorted(model.asked) == sorted(every)
 
 
-def test_what_a_file_holds_is_not_asked_for(tmp_path: Path) -> None:
+def test_vectors_that_a_file_holds_are_not_asked_for(tmp_path: Path) -> None:
     tables, model = ParquetTables(str(tmp_path)), Model()
     first, known, _ = bought(tables, model)
     first.expect(cast(Any, [Work("0", ["a", "b"])]))

@@ -101,7 +101,7 @@ def test_a_photograph_stays_a_jpeg_and_is_scaled_down(tmp_path: Path) -> None:
     assert near(colour_of(found), RED)
 
 
-def test_what_is_transparent_is_shown_on_white(tmp_path: Path) -> None:
+def test_a_transparent_picture_is_shown_on_white(tmp_path: Path) -> None:
     out = io.BytesIO()
     Image.new("RGBA", (160, 120), (0, 0, 0, 0)).save(out, "PNG")
     assert colour_of(image_of(docx_with(tmp_path / "a.docx", WORDS, out.getvalue()))) == (255, 255, 255)
@@ -150,7 +150,7 @@ def replaced(path: Path, name: str, data: bytes) -> Path:
         (declaring(10, 400), "no_picture", "shows nothing"),
     ],
 )
-def test_what_cannot_be_shown_is_named(tmp_path: Path, data: bytes, code: str, said: str) -> None:
+def test_an_unshowable_picture_is_named(tmp_path: Path, data: bytes, code: str, said: str) -> None:
     path = replaced(docx_with(tmp_path / "a.docx", WORDS, picture()), "word/media/image1.png", data)
     with pytest.raises(DocumentError, match=said) as raised:
         image_of(path)
@@ -307,7 +307,7 @@ def test_no_document_is_told_of_another_s_picture_by_its_hash(tmp_path: Path, po
     assert "no picture in the file has its hash" in str(told[forged.doc_id])
 
 
-def test_what_else_is_drawn_over_a_picture_is_its_document_s_own(tmp_path: Path, pool: DocumentPool) -> None:
+def test_words_drawn_over_a_shared_picture_belong_to_their_own_document(tmp_path: Path, pool: DocumentPool) -> None:
     """Two pages that stretch one picture, and write other words over it, have one hash and two descriptions."""
     page: list[Placed] = [(picture(RED), 100, 120, 200, 150)]
     paths = [

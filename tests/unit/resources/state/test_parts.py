@@ -19,7 +19,7 @@ def project(tmp_path: Path) -> Project:
     return Project(Settings(), None, tmp_path, tmp_path)
 
 
-def test_what_is_given_stands_in_and_is_closed_by_whoever_gave_it(tmp_path: Path) -> None:
+def test_a_given_part_is_used_and_is_closed_by_its_giver(tmp_path: Path) -> None:
     pool: Any = Closable()
     parts = Parts(project(tmp_path), pool=pool, replies=None)
     assert parts.pool is pool

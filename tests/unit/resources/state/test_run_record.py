@@ -46,7 +46,7 @@ def test_counts_and_seconds_of_a_stage_are_sums_over_runs() -> None:
     )
 
 
-def test_what_only_one_run_knows_is_kept() -> None:
+def test_facts_known_to_only_one_run_are_kept() -> None:
     skipped = [Skipped("docs", "a\udcff.xyz", "unsupported", "no reader")]
     listed = Listed(("docs",), AllListed(), skipped, [], failing={"mail": "it does not answer"})
     built = PublishResult(3, False, [("found", "low")], {"chunks": 5}, 1.5, held=True, missing=Missing(["a"], 2, True))
@@ -61,7 +61,7 @@ def test_what_only_one_run_knows_is_kept() -> None:
     assert run.built and run.built.notes == built.notes
 
 
-def test_what_was_bought_is_the_sum_over_runs() -> None:
+def test_spending_is_the_sum_over_runs() -> None:
     first, second = recorded(spent=[Spent(1, 2, 3, 4, 0.5, 6)]), recorded(spent=[Spent(1, 1, 1, 1, 0.25, 0)])
     run, _ = with_records(Run(), [first, second])
     assert [sum(getattr(part, name) for part in run.spent) for name in ("calls", "cached", "cost", "pending")] == [

@@ -424,7 +424,7 @@ def open_folder() -> Iterator[Path]:
 
 
 @pytest.mark.defends("2d")
-def test_what_is_refused_can_be_done_outside(tmp_path: Path) -> None:
+def test_refused_actions_succeed_outside_the_sandbox(tmp_path: Path) -> None:
     """So that what the other tests try would succeed but for the layers. Some things need root, or IPv6."""
     found = tried(tmp_path, confined=False)
     done = {name for name, error in found["said"].items() if not error}
@@ -515,7 +515,7 @@ def worked(folder: Path, confined: bool) -> Any:
     return json.loads(done.stdout)
 
 
-def test_what_a_worker_is_confined_by_holds_for_all_its_threads(tmp_path: Path, held: dict[str, bool]) -> None:
+def test_the_confinement_of_a_worker_holds_for_all_its_threads(tmp_path: Path, held: dict[str, bool]) -> None:
     """pyarrow starts a thread when it is imported, which is not confined by what others ask for later: the process that
     workers are forked from has it, and a fork has none but its own."""
     need(held, *LAYERS)
@@ -540,7 +540,7 @@ def test_what_a_worker_is_confined_by_holds_for_all_its_threads(tmp_path: Path, 
         template.close()
 
 
-def test_what_holds_is_told_without_changing_this_process(tmp_path: Path) -> None:
+def test_layers_that_hold_are_reported_without_changing_this_process(tmp_path: Path) -> None:
     assert set(holds()) == set(LAYERS)
     (tmp_path / "written").write_text("x")
     subprocess.run([sys.executable, "-c", ""], check=True)
@@ -548,7 +548,7 @@ def test_what_holds_is_told_without_changing_this_process(tmp_path: Path) -> Non
 
 
 @pytest.mark.defends("2d")
-def test_what_does_not_hold_is_said() -> None:
+def test_layers_that_do_not_hold_are_reported() -> None:
     everything = dict.fromkeys(LAYERS, True)
     assert "without network" in layers_text(everything)
     assert LAYERS["files"] in layers_text({**everything, "files": False})

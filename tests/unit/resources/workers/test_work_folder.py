@@ -10,7 +10,7 @@ from resources.child_process import child_environment
 from resources.workers.pool import WorkFolder
 
 
-def test_what_a_killed_process_has_left_is_deleted_and_what_one_holds_is_not(tmp_path: Path) -> None:
+def test_the_folder_of_a_killed_process_is_deleted_and_a_held_folder_is_not(tmp_path: Path) -> None:
     script = "import sys; from pathlib import Path; from resources.workers.pool import WorkFolder\n"
     script += "kept = WorkFolder(Path(sys.argv[1])); print(kept.path, flush=True); input()"
     child = subprocess.Popen(
