@@ -279,7 +279,7 @@ def test_a_document_with_a_map_and_a_map_beside_a_pdf_have_their_pages(project: 
     assert other.run("show", hit["chunk_id"], "--image", tmp_path / "page.png").json["error"]["code"] == "no_pages"
     with open_index(other.config) as index:
         documents = {each.uri: each for each in index.documents.list_documents([])}
-        with pytest.raises(DocumentError, match="read by the map beside it"):
+        with pytest.raises(DocumentError, match="read from the map beside it"):
             index.files.content(documents["maps/lease.pdf"])
     assert other.run("verify").json["ok"]
 
