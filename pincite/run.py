@@ -23,7 +23,7 @@ from pipelines.settings.base import Settings
 from pipelines.settings.models import key_variable
 from pipelines.stages import STAGES
 from resources.dagster_instance.home import close_dead_runs, home_of, instance_home, process_tag, usable
-from resources.dagster_instance.run_history import note_run
+from resources.dagster_instance.run_history import note_run, takes_more_runs
 from resources.generations.due import Served, find_due, new_documents, served_now
 from resources.generations.upkeep import restricted_whatever
 from resources.models.embedders.specs import require_place
@@ -160,7 +160,8 @@ def _run_locked(
     buckets = range(state.settings.buckets) if retry_failed else due.buckets
     state.run.report_start("beginning the run")
     few = due.touched is not None and due.touched <= FEW and not retry_failed
-    run = direct_run if few and not _dagster_is_watched(state) else dagster_job
+    direct = few and not _dagster_is_watched(state) and takes_more_runs(state.project.state / "dagster")
+    run = direct_run if direct else dagster_job
     _execute(state, run(state, buckets, allow_deletions))
     return outcome.result(state, served, time.perf_counter() - started)
 

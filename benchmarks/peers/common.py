@@ -31,7 +31,7 @@ STATE, MODEL = Path(os.environ.get("PEER_STATE", ".")), os.environ.get("PEER_MOD
 VARIANT = os.environ.get("PEER_VARIANT", "")
 HYBRID = VARIANT.endswith("hybrid")
 DOCUMENTS = Path("documents").absolute()
-"""What is indexed, in the folder that a script runs in, for what keeps words in memory and so reads the files again."""
+"""Folder of the indexed files. A system that keeps words in memory reads them from there again."""
 
 Place = tuple[str, int, int]
 """A file's name, and the first and last page of a passage in it."""

@@ -1,5 +1,5 @@
-"""What shapes figures: the versions of all stages, the defaults, and the script that made them with all that it imports
-of benchmarks and tests. A `Measured:` line ends with its hash; `make everything` names the lines where that is another.
+"""The shape of figures: the versions of all stages, the defaults, and the script that made them with its imports from
+benchmarks and tests. A `Measured:` line ends with its hash; `make everything` names the lines where that is another.
 
     python -m benchmarks.support.shape             those lines
     python -m benchmarks.support.shape COMMAND     the line to put above figures of a command
@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CURRENT = ("indexing", "parsing", "peers", "reliability", "results", "serving")
 """Pages of docs/measured that speak of today. The others record why something was decided, as of their commits."""
 KEPT = "kept"
-"""What a line on a page of today ends with, if its figures are those of its commit, and not made anew."""
+"""Last word of a line on a page of today whose figures are those of its commit and are not measured again."""
 _OWN = ("benchmarks", "examples", "tests")
 _TOLD_BY = ("benchmarks/support/machine.py", "benchmarks/support/shape.py")
 """Files that say what was measured, and shape no figure."""

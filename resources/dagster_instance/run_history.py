@@ -51,13 +51,21 @@ class RunRecord:
 
 
 _FILE = "direct-runs.jsonl"
+MOST_BYTES = 2_000_000
+"""Bytes of that file from which on the next run is one of the job, which takes the records over."""
 
 
 def note_run(home: Path, record: RunRecord) -> None:
     """Append the record of a run to the file in Dagster's folder of a state."""
     home.mkdir(mode=0o700, exist_ok=True)
     with _open_locked(home, "a") as file:
-        file.write(json.dumps(asdict(record), default=str) + "\n")
+        # A run that was killed may have left a part of a line.
+        file.write("\n" + json.dumps(asdict(record), default=str) + "\n")
+
+
+def takes_more_runs(home: Path) -> bool:
+    """Say whether the file is small enough for another record."""
+    return not (home / _FILE).exists() or (home / _FILE).stat().st_size < MOST_BYTES
 
 
 def noted_runs(home: Path) -> list[RunRecord]:

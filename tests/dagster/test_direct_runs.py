@@ -17,6 +17,7 @@ import pincite.run
 from assets.metadata import BEFORE
 from pincite.ui.services import _only_ui, _record_direct_runs
 from pipelines.errors import IndexStateError
+from resources.dagster_instance import run_history
 from resources.dagster_instance.home import last_runs
 from resources.dagster_instance.run_history import MadeAsset, RunRecord, note_run, noted_runs
 from resources.generations.direct_run import ORDER
@@ -146,6 +147,23 @@ def test_a_removal_that_fails_is_recorded_too(project: Project) -> None:
     with dg.DagsterInstance.from_config(str(project.state / "dagster")) as instance:
         statuses = [run.status for run in instance.get_runs()]
     assert statuses.count(dg.DagsterRunStatus.FAILURE) == 1
+
+
+def test_a_record_after_a_broken_one_is_kept_and_a_full_file_is_taken_over(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.index()
+    home = project.state / "dagster"
+    (home / "direct-runs.jsonl").write_text('{"run_id": "cut", "jo')
+    project.write("one.md", EDITED)
+    project.index()
+    assert len(noted_runs(home)) == 1
+    monkeypatch.setattr(run_history, "MOST_BYTES", 1)
+    project.write("two.md", EDITED)
+    project.index()
+    assert not noted_runs(home)
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        assert len(instance.get_runs()) == 3
 
 
 def test_many_changes_are_a_run_of_the_job(project: Project) -> None:

@@ -238,7 +238,7 @@ def test_figures_of_others_stand_so_in_their_source(name: str, figures: Figures)
 
 
 def test_other_systems_have_one_figure_on_all_pages() -> None:
-    """What README rounds is of docs/measured/peers.md, whose rows the page of results repeats by their names."""
+    """README rounds the figures of docs/measured/peers.md, whose rows the page of results repeats by their names."""
     found = (ROOT / "docs" / "measured" / "results.md").read_text("utf-8")
     rows = [
         [cell.strip() for cell in line.split("|")[2:-1]] for line in re.findall(r"^\| another system .*$", found, re.M)
