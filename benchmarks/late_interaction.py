@@ -38,7 +38,7 @@ from pipelines.settings.query import QuerySettings  # noqa: E402
 from resources.evaluation.golden import examination, read_questions  # noqa: E402
 from resources.models.embedders.loaded import make_embedder  # noqa: E402
 from resources.models.embedders.specs import EmbedderSpec  # noqa: E402
-from resources.models.embedders.transformer import TransformerEmbedder  # noqa: E402
+from resources.models.embedders.windowed import WindowedEmbedder  # noqa: E402
 from resources.search.passages import Searcher  # noqa: E402
 from resources.settings_file import locate  # noqa: E402
 from resources.state.state import State  # noqa: E402
@@ -53,16 +53,15 @@ Vectors = NDArray[np.float32]
 class Tokens:
     """Unit vectors of the tokens of texts, each text's once."""
 
-    def __init__(self, embedder: TransformerEmbedder) -> None:
+    def __init__(self, embedder: WindowedEmbedder) -> None:
         self._embedder, self._known = embedder, dict[str, Vectors]()
         self.milliseconds: list[float] = []
 
     def of(self, text: str, role: str = "query") -> Vectors:
-        prefix = self._embedder.spec.query_prefix if role == "query" else self._embedder.spec.passage_prefix
-        return self._made([text], self._embedder._prefix(role, prefix))[0]
+        return self._made([text], self._embedder._prefix(role))[0]
 
     def passages(self, texts: Sequence[str]) -> list[Vectors]:
-        prefix = self._embedder._prefix("passage", self._embedder.spec.passage_prefix)
+        prefix = self._embedder.prompt
         fresh = [text for text in texts if text not in self._known]
         started = time.perf_counter()
         self._known.update(zip(fresh, self._made(fresh, prefix), strict=True))
@@ -97,7 +96,7 @@ def measured(name: str, file: Path, most: int) -> tuple[dict[str, Floats], list[
             Searcher(state),
         )
         embedder = make_embedder(EmbedderSpec(**live.embedder), state.settings.embedder)
-        assert isinstance(embedder, TransformerEmbedder)
+        assert isinstance(embedder, WindowedEmbedder)
         tokens, questions = Tokens(embedder), list(exam.questions)
         filters = Filters(groups=tuple(dataset.evaluation.get("groups", ())))
         found: dict[str, list[list[float]]] = {each: [] for each in WEIGHTS}

@@ -1,10 +1,11 @@
-"""The memory of this process: one heap, the return of free memory, and imports without garbage collection."""
+"""The memory of this process: one heap, the return of free memory, and imports that take less."""
 
 from __future__ import annotations
 
 import ctypes
 import gc
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -53,3 +54,17 @@ def without_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+@contextmanager
+def without_module(name: str) -> Iterator[None]:
+    """Hide a module from all imports within the block, unless it is imported already: a library takes what it finds,
+    such as torch for a second and 180 MB, also if nothing here needs it. Other code may import it later."""
+    if name in sys.modules:
+        yield
+        return
+    sys.modules[name] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[name]

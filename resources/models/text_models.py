@@ -10,13 +10,13 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import re
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pipelines.fingerprint import fingerprint
 from pipelines.indexing.boundaries import doubtful, sentence_spans
+from resources.memory import without_module
 
 if TYPE_CHECKING:
     from pipelines.ports import Vectors
@@ -83,7 +83,7 @@ class TextModels:
     def _segmenter(self, language: str) -> Any:
         """Return spaCy's model of a language with only its segmenter."""
         if language not in self._loaded:
-            with self._loading(), _without_torch():
+            with self._loading(), without_module("torch"):
                 import spacy
 
                 model = spacy.load(MODELS[language], exclude=list(_UNUSED))
@@ -101,20 +101,6 @@ class TextModels:
                 embedder.passages(["loads the vocabulary"])
                 self._loaded[name] = embedder
         return self._loaded[name]
-
-
-@contextmanager
-def _without_torch() -> Iterator[None]:
-    """Prevent spaCy from importing torch, which takes a second and 180 MB, for models that are not used here. Other
-    code may import it later."""
-    if "torch" in sys.modules:
-        yield
-        return
-    sys.modules["torch"] = None  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        del sys.modules["torch"]
 
 
 def is_installed(language: str) -> bool:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import importlib
 import os
-import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from pipelines.errors import DocumentError
 from pipelines.parsing.formats import EML, HTML, OF_ENDING, PLAIN, PPTX, ZIP
 from pipelines.parsing.mail import document_name
 from pipelines.records import Block, ParsedFile, TextRun
+from resources.memory import without_module
 from resources.parsers.html import shown_of, source_of, tree_of
 from resources.parsers.html_tables import table_blocks
 from resources.parsers.package import opened_package, require_open
@@ -164,7 +164,7 @@ def _pages(elements: list[Any]) -> int | None:
 def _partition(path: Path, kind: str, given: dict[str, str]) -> list[Any]:
     os.environ |= _QUIET
     try:
-        with _hide_package("torch"):
+        with without_module("torch"):
             give_model()
             module = importlib.import_module(f"unstructured.partition.{kind}")
     except ModuleNotFoundError as error:
@@ -181,20 +181,6 @@ def _partition(path: Path, kind: str, given: dict[str, str]) -> list[Any]:
         told = f"{path.name}: it cannot be read ({_first(error)}): open it and save it again"
         raise DocumentError(told, "corrupt") from None
     return found
-
-
-@contextmanager
-def _hide_package(name: str) -> Iterator[None]:
-    """Hide a package from all imports in this context. thinc imports torch if it is installed, and torch's builds for
-    GPUs would use up a document's memory before the document is read."""
-    if name in sys.modules:
-        yield
-        return
-    sys.modules[name] = None  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        del sys.modules[name]
 
 
 def give_model() -> None:

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from pipelines.ports import CountingEmbedder
     from resources.llm.model import BoughtModel
-    from resources.models.embedders.light import LightEmbedder
     from resources.state.state import State
 
 
@@ -69,7 +68,7 @@ class QueryModels:
             return self.vectors.vectors_of(spec, texts, embed) if self.vectors else embed(texts)
 
         def embed(texts: Sequence[str]) -> Vectors:
-            return (self._light(spec) or self._state.embedder(spec)).queries(texts)
+            return self._state.embedder(spec).queries(texts)
 
         def passages(texts: Sequence[str]) -> Vectors:
             return self._embedder(spec).passages(texts)
@@ -83,15 +82,11 @@ class QueryModels:
         if self.vectors and questions:
             self.tools_for(embedder).embed_queries(questions)
         elif not self.vectors:
-            (self._light(spec) or self._state.embedder(spec)).load()
+            self._state.embedder(spec).load()
 
     def _embedder(self, spec: EmbedderSpec) -> CountingEmbedder:
         require_weights(spec)
         return self._state.embedder(spec)
-
-    def _light(self, spec: EmbedderSpec) -> LightEmbedder | None:
-        """Return an embedder for questions that does not load the model for passages, if one exists."""
-        return self._state.parts.embedders.light(spec)
 
     def model(self, role: str) -> BoughtModel:
         """Return the language model of a role. Raise SettingsError if none is set."""

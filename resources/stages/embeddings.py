@@ -61,11 +61,10 @@ class TextWithoutVector:
 
 @dataclass
 class TextCounts:
-    """Counts of texts in one run of a stage: to be embedded, with their characters, embedded, and reused."""
+    """Counts of texts in one run of a stage: to be embedded, embedded, and reused."""
 
     progress: Progress
     wanted: int = 0
-    characters: int = 0
     embedded: int = 0
     reused: int = 0
 
@@ -151,7 +150,7 @@ class BoughtVectors:
         not fit in memory."""
         import numpy as np
 
-        keys, texts, parts, lengths = [keys_from(())], [keys_from(())], [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
+        keys, texts, parts = [keys_from(())], [keys_from(())], [np.zeros(0, np.int32)]
         self._numbers.clear()
         for number, work in enumerate(works):
             self._numbers[work.part.first] = number
@@ -159,19 +158,17 @@ class BoughtVectors:
             keys.append(keys_from(item.key for item in items))
             texts.append(keys_from(item.key if item.span is None else vector_key(item.text) for item in items))
             parts.append(np.full(len(items), number, np.int32))
-            lengths.append(np.array([len(item.text) for item in items], np.int64))
             work.forget()
-        asked, text_of, part_of, length_of = map(np.concatenate, (keys, texts, parts, lengths))
+        asked, text_of, part_of = map(np.concatenate, (keys, texts, parts))
         order = np.argsort(asked, kind="stable")
-        asked, text_of, part_of, length_of = asked[order], text_of[order], part_of[order], length_of[order]
+        asked, text_of, part_of = asked[order], text_of[order], part_of[order]
         edge, changes = np.ones(len(asked[:1]), np.bool_), asked[1:] != asked[:-1]
         first, last = (np.flatnonzero(np.concatenate(own)) for own in ((edge, changes), (changes, edge)))
         several = last[part_of[first] != part_of[last]]
         self._last = dict(zip(digits_of(asked[several]), part_of[several].tolist(), strict=True))
         unknown = last[~self._known.expect(asked[last])]
-        fresh, at = np.unique(text_of[unknown], return_index=True)
+        fresh = np.unique(text_of[unknown])
         self._texts.wanted += len(fresh)
-        self._texts.characters += int(length_of[unknown][at].sum())
         self._texts.reused += len(np.unique(text_of[last])) - len(fresh)
 
     def rows_of(self, work: Work) -> Embedded:
@@ -335,7 +332,7 @@ def embed(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
     identity, name = generation.embedder["identity"], generation.embedder["name"]
     texts = TextCounts(state.run.progress_of(stage))
     known = {table: KnownVectors(state.parts.tables, table, identity) for table in _tables(stage, form)}
-    ready = partial(_embedder, state, form, texts)
+    ready = partial(_embedder, state, form)
     tables = [
         BoughtVectors(each, known, texts, ready, name, state.listing.file_of) if isinstance(each, FromModel) else each
         for each in STAGES[stage](form)
@@ -357,16 +354,9 @@ def _tables(stage: str, form: str) -> set[str]:
     return beside | {each.table for each in sources}
 
 
-FEW_CHARACTERS = 40_000
-"""Most characters of texts that a stage embeds without torch. For more, loading torch and the model is faster than the
-light embedder."""
-
-
-def _embedder(state: State, form: str, texts: TextCounts) -> TextEmbedder:
+def _embedder(state: State, form: str) -> TextEmbedder:
     """Return the embedder, ready to use. If it does not support the settings, raise SettingsError at its first use,
     before more is paid for."""
-    if form != "fast" and texts.characters <= FEW_CHARACTERS:
-        return state.ready_embedder_for_few()
     if not state.parts.embedders.is_ready(state.ensure_generation().embedder["identity"]):
         state.run.report_start(f"loading {state.ensure_generation().embedder['name']}")
     embedder = state.ready_embedder()

@@ -22,7 +22,7 @@ from resources.state.parts import Parts, Warmup
 from resources.state.run import Run
 
 if TYPE_CHECKING:
-    from pipelines.ports import CountingEmbedder, TextEmbedder
+    from pipelines.ports import CountingEmbedder
     from resources.engine import Compute, StageReport
     from resources.llm.model import BoughtModel
     from resources.models.embedders.specs import EmbedderSpec
@@ -181,10 +181,6 @@ class State:
     def ready_embedder(self) -> CountingEmbedder:
         """Return the generation's embedder, loaded and checked to have the recorded weights."""
         return self.parts.embedders.ready(generations.spec_of(self.ensure_generation()), self.settings.embedder)
-
-    def ready_embedder_for_few(self) -> TextEmbedder:
-        """Return an embedder for few texts, like ready_embedder() for many. It may not need torch."""
-        return self.parts.embedders.ready_for_few(generations.spec_of(self.ensure_generation()), self.settings.embedder)
 
     def language_model(self, role: str, stage: str) -> BoughtModel:
         """Return the model of a role, whose replies are stored under this run and generation."""

@@ -16,7 +16,7 @@ from resources.models.embedders.e5_weights import StaticEmbedder, unpacked_model
 from resources.models.embedders.endpoint import EndpointEmbedder
 from resources.models.embedders.loaded import make_embedder
 from resources.models.embedders.specs import package_folder, resolve
-from resources.models.embedders.transformer import TransformerEmbedder, token_ranges
+from resources.models.embedders.windowed import WindowedEmbedder, token_ranges
 from tests.support.tiny_model import make_model
 
 pytestmark = pytest.mark.integration
@@ -32,10 +32,10 @@ def sentence_spans(text: str) -> Spans:
     return [match.span() for match in re.finditer(r"\S[^.!?]*[.!?]", text)]
 
 
-def made_by(**values: Any) -> TransformerEmbedder:
+def made_by(**values: Any) -> WindowedEmbedder:
     settings = EmbedderSettings(dtype="float32", **values)
     made = make_embedder(resolve(settings, "english-small"), settings)
-    assert isinstance(made, TransformerEmbedder)
+    assert isinstance(made, WindowedEmbedder)
     return made
 
 
@@ -63,7 +63,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def tiny(folder: Path) -> TransformerEmbedder:
+def tiny(folder: Path) -> WindowedEmbedder:
     return made_by(model=str(folder))
 
 
@@ -72,7 +72,7 @@ SHORT = ["abcd ef. Ghij kl mn! é opqr", "東京 ab. ŷŷ cd? 🙂 ef gh."]
 
 
 def test_parts_of_texts_are_the_means_of_the_library_s_vectors_of_their_tokens(
-    tiny: TransformerEmbedder, folder: Path
+    tiny: WindowedEmbedder, folder: Path
 ) -> None:
     spans = [[(0, 8), (9, 20), (21, 27)], [(0, 6), (7, 13), (14, 22)]]
     assert tiny.pools
@@ -84,7 +84,7 @@ def test_parts_of_texts_are_the_means_of_the_library_s_vectors_of_their_tokens(
     assert made[0] @ alone < 0.999, "the context counts"
 
 
-def test_the_texts_themselves_have_the_vectors_that_they_have_alone(folder: Path, tiny: TransformerEmbedder) -> None:
+def test_the_texts_themselves_have_the_vectors_that_they_have_alone(folder: Path, tiny: WindowedEmbedder) -> None:
     long = " ".join(TEXTS)
     for made in (tiny, made_by(model=str(folder), max_tokens=16, passage_prefix="zebra: ")):
         whole, parts = made.with_spans([*SHORT, long], [[(0, 8)], [], [(0, 4), (5, 9)]])
@@ -115,7 +115,7 @@ def test_a_part_that_lies_in_two_windows_is_the_mean_of_its_tokens_in_both(folde
     assert np.allclose(made, wanted, atol=1e-5)
 
 
-def test_the_order_and_company_of_texts_do_not_matter(tiny: TransformerEmbedder) -> None:
+def test_the_order_and_company_of_texts_do_not_matter(tiny: WindowedEmbedder) -> None:
     long, spans = " ".join(TEXTS), sentence_spans(" ".join(TEXTS))
     seen: list[tuple[int, int]] = []
     before = tiny.tokens
@@ -131,7 +131,7 @@ def test_the_order_and_company_of_texts_do_not_matter(tiny: TransformerEmbedder)
     assert tiny.with_spans([], [])[1].shape == tiny.with_spans(SHORT, [[], []])[1].shape == (0, tiny.dimension)
 
 
-def test_a_part_without_a_token_has_the_mean_of_the_text(tiny: TransformerEmbedder) -> None:
+def test_a_part_without_a_token_has_the_mean_of_the_text(tiny: WindowedEmbedder) -> None:
     text = "ab cd      ef"
     blank, whole = tiny.with_spans([text], [[(6, 9), (0, len(text))]])[1]
     assert np.allclose(blank, whole, atol=1e-6)

@@ -83,7 +83,7 @@ OPEN = {"pincite.text", "resources.generations"}
 """Packages of which every module is a door."""
 DOORS = 75
 """Modules that other packages may import. Lower it with the contracts, and never raise it."""
-EXCEPTIONS = 60
+EXCEPTIONS = 59
 """Imports that go round a door. Lower it with the contracts, and never raise it."""
 
 

@@ -52,15 +52,14 @@ def query(questions: Sequence[str], strategy: str | None = STRATEGY or None) -> 
 
 
 def watch(module: ModuleType) -> None:
-    embedded, embed = Embedded(), module.TransformerEmbedder._embed
+    embedded, embed = Embedded(), module.WindowedEmbedder._embed
 
     def told(self: Any, texts: Sequence[str], *given: Any) -> Any:
-        dtype = str(next(self._model[0].parameters()).dtype).removeprefix("torch.")
-        embedded.tell(texts, None, dtype)
+        embedded.tell(texts, None, "bfloat16" if self._bfloat16 else "float32")
         return embed(self, texts, *given)
 
-    module.TransformerEmbedder._embed = told
+    module.WindowedEmbedder._embed = told
 
 
 if __name__ == "__main__":
-    main(ABOUT, ("pincite", "torch", "liteparse"), index, query, ("resources.models.embedders.transformer", watch))
+    main(ABOUT, ("pincite", "torch", "liteparse"), index, query, ("resources.models.embedders.windowed", watch))

@@ -176,6 +176,11 @@ class FewTexts:
     def ids(self, texts: Sequence[str]) -> list[list[int]] | None:
         """Return the numbers of each text's tokens, without special ones; return None if a text contains the name of a
         special token, which would divide words differently."""
+        found = self.encode(texts)
+        return None if found is None else [ids for ids, _ in found]
+
+    def encode(self, texts: Sequence[str]) -> list[tuple[list[int], list[tuple[int, int]]]] | None:
+        """Return what `ids` returns, with the start and end of each token in its text."""
         pieces, first = self._packed.pieces, self._specials
         if any(pieces[number][0] in text for number in self._packed.special.values() for text in texts):
             return None
@@ -186,7 +191,7 @@ class FewTexts:
         numbers = [number for number, (piece, _) in enumerate(pieces)
                    if number < first or piece in occurring or number == self._lowest]  # fmt: skip
         encoded = self._rows(numbers).encode_batch(list(texts), add_special_tokens=False)
-        return [[numbers[own] for own in text.ids] for text in encoded]
+        return [([numbers[own] for own in text.ids], text.offsets) for text in encoded]
 
 
 def cache_folder() -> Path:

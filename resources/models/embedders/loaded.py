@@ -14,8 +14,7 @@ from pipelines.settings.models import EmbedderSettings, recorded_variable
 from resources.models.embedders.specs import EmbedderSpec, require_weights
 
 if TYPE_CHECKING:
-    from pipelines.ports import CountingEmbedder, TextEmbedder
-    from resources.models.embedders.light import LightEmbedder
+    from pipelines.ports import CountingEmbedder
 
 
 def make_embedder(spec: EmbedderSpec, settings: EmbedderSettings) -> CountingEmbedder:
@@ -24,6 +23,11 @@ def make_embedder(spec: EmbedderSpec, settings: EmbedderSettings) -> CountingEmb
 
         given = recorded_variable(spec.api_key_env, spec.endpoint, settings.api_key_env, settings.endpoint)
         return EndpointEmbedder(replace(spec, api_key_env=given), settings)
+    if spec.kind == "preset":
+        from resources.models.embedders.preset import preset_embedder
+
+        if made := preset_embedder(spec, settings.dtype, settings.batch_tokens):
+            return made
     from resources.models.embedders.transformer import TransformerEmbedder
 
     return TransformerEmbedder(spec, settings.dtype, settings.batch_tokens)
@@ -40,8 +44,6 @@ class Embedders:
     def __init__(self) -> None:
         self._made: OrderedDict[str, CountingEmbedder] = OrderedDict()
         self._checked: set[str] = set()
-        self._light: tuple[str, LightEmbedder | None] | None = None
-        self._light_checked = ""
         self._lock = Lock()
 
     def embedder_of(self, spec: EmbedderSpec, settings: EmbedderSettings) -> CountingEmbedder:
@@ -64,33 +66,9 @@ class Embedders:
             self._checked.add(spec.identity)
         return embedder
 
-    def light(self, spec: EmbedderSpec) -> LightEmbedder | None:
-        """Return the light embedder of a spec, which imports no torch, or None. It is for questions and few passages,
-        is loaded at first use, and the last one is kept."""
-        with self._lock:
-            if self._light is None or self._light[0] != spec.identity:
-                from resources.models.embedders.light import light_embedder
-
-                self._light = spec.identity, light_embedder(spec)
-            return self._light[1]
-
-    def ready_for_few(self, spec: EmbedderSpec, settings: EmbedderSettings) -> TextEmbedder:
-        """Return an embedder of a spec for few passages, loaded and checked as `ready` does: the light one if it exists
-        and the other one is not already loaded."""
-        light = None if spec.identity in self._checked else self.light(spec)
-        if light is None:
-            return self.ready(spec, settings)
-        if self._light_checked != spec.identity:
-            light.load()
-            require_weights(spec)
-            self._light_checked = spec.identity
-        return light
-
     def is_ready(self, identity: str) -> bool:
         return identity in self._checked
 
     def tokens(self, identity: str) -> int:
         """Return how many tokens the embedders of an identity have processed so far."""
-        made = self._made[identity].tokens if identity in self._made else 0
-        light = self._light[1] if self._light is not None and self._light[0] == identity else None
-        return made + (light.tokens if light is not None else 0)
+        return self._made[identity].tokens if identity in self._made else 0

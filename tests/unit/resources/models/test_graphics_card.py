@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from pipelines.settings.models import EmbedderSettings
-from resources.models.embedders.loaded import make_embedder
 from resources.models.embedders.specs import resolve
-from resources.models.embedders.transformer import TransformerEmbedder, Window, faster_type
+from resources.models.embedders.transformer import TransformerEmbedder, faster_type
+from resources.models.embedders.windowed import Window
 
 CARD, PROCESSOR = (SimpleNamespace(device=torch.device(name)) for name in ("cuda", "cpu"))
 
@@ -26,8 +26,7 @@ def test_the_numeric_type_on_a_card_follows_its_capability(
 def batches(model: SimpleNamespace, **settings: int) -> int:
     """Return in how many batches a hundred windows of a hundred tokens are embedded."""
     given = EmbedderSettings(preset="english-small", **settings)
-    made = make_embedder(resolve(given, "english-small"), given)
-    assert isinstance(made, TransformerEmbedder)
+    made = TransformerEmbedder(resolve(given, "english-small"), given.dtype, given.batch_tokens)
     made.__dict__["_model"] = model
     return len(list(made._batches([Window(0, 0, 100, 0, [1] * 100)] * 100)))
 

@@ -1,4 +1,4 @@
-"""Questions and few texts embedded without torch: vectors are the same, and commands import nothing else for them."""
+"""The shipped presets without torch: their vectors are sentence-transformers', and commands do not import it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 
 from pipelines.settings.models import EmbedderSettings
-from resources.models.embedders import light, transformer
+from resources.models.embedders import preset
 from resources.models.embedders.e5_weights import FewTexts
-from resources.models.embedders.light import LightEmbedder, light_embedder
-from resources.models.embedders.loaded import Embedders
+from resources.models.embedders.loaded import make_embedder
+from resources.models.embedders.preset import PresetEmbedder, native_bfloat16, preset_embedder, preset_folder
 from resources.models.embedders.specs import ENGLISH, MULTILINGUAL, preset_spec
-from resources.models.embedders.transformer import TransformerEmbedder, model_location
+from resources.models.embedders.transformer import TransformerEmbedder
 from tests.support.direct_runs import quick_runs
 from tests.support.places import ROOT
 from tests.support.projects import DOCUMENTS, Project, make_project
@@ -41,57 +41,95 @@ TEXTS = (
 )
 
 
-def embedder(name: str) -> LightEmbedder:
-    made = light_embedder(preset_spec(name, EmbedderSettings()))
+def embedder(name: str, dtype: str = "float32") -> PresetEmbedder:
+    made = preset_embedder(preset_spec(name, EmbedderSettings()), dtype)
     assert made is not None
     return made
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [ENGLISH, pytest.param(MULTILINGUAL, marks=pytest.mark.faults)])
-def test_vectors_are_those_of_the_embedder_of_passages(name: str) -> None:
-    whole, light = TransformerEmbedder(preset_spec(name, EmbedderSettings()), dtype="float32"), embedder(name)
+def test_vectors_are_those_of_sentence_transformers(name: str) -> None:
+    theirs, made = TransformerEmbedder(preset_spec(name, EmbedderSettings()), dtype="float32"), embedder(name)
+    spans = [[(0, 3), (2, len(text))] for text in TEXTS]
     for wanted, found in (
-        (whole.queries(TEXTS), light.queries(TEXTS)),
-        (whole.passages(TEXTS), light.passages(TEXTS)),
+        (theirs.queries(TEXTS), made.queries(TEXTS)),
+        (theirs.passages(TEXTS), made.passages(TEXTS)),
+        (theirs.with_spans(TEXTS, spans)[0], made.with_spans(TEXTS, spans)[0]),
     ):
         assert found.shape == wanted.shape == (len(TEXTS), 384)
         assert np.abs(found - wanted).max() < 1e-4
         assert np.allclose(np.linalg.norm(found, axis=1), 1.0, atol=1e-5)
-    assert light.tokens == whole.tokens, "their cost is counted alike"
+    wanted, found = theirs.with_spans(TEXTS, spans)[1], made.with_spans(TEXTS, spans)[1]
+    assert found.shape == wanted.shape == (2 * len(TEXTS), 384) and np.abs(found - wanted).max() < 1e-4
+    assert made.tokens == theirs.tokens, "their cost is counted alike"
+    assert made.pieces(TEXTS) == theirs.pieces(TEXTS)
 
 
 @pytest.mark.faults
 def test_more_questions_are_divided_by_the_whole_vocabulary_and_have_the_same_vectors() -> None:
     made, asked = embedder(MULTILINGUAL), TEXTS[:5]
     first = made.queries(asked)
-    with mock.patch.object(FewTexts, "ids", autospec=True, side_effect=FewTexts.ids) as divided:
-        answers = [made.queries(asked) for _ in range(light.FEW_CALLS)]
-    assert 0 < divided.call_count < light.FEW_CALLS
-    assert all(np.array_equal(answer, first) for answer in answers)
+    with mock.patch.object(FewTexts, "encode", autospec=True, side_effect=FewTexts.encode) as divided:
+        answers = [made.queries(asked) for _ in range(preset.FEW_CALLS)]
+    assert 0 < divided.call_count < preset.FEW_CALLS
+    assert all(np.allclose(answer, first, atol=1e-6) for answer in answers)
+
+
+@pytest.mark.faults
+def test_many_characters_are_divided_by_the_whole_vocabulary_at_once() -> None:
+    with mock.patch.object(FewTexts, "encode", side_effect=AssertionError("it is slow for many")):
+        embedder(MULTILINGUAL).pieces(["слово " * (preset.FEW_CHARACTERS // 5)])
 
 
 def test_a_passage_has_the_same_vector_whatever_is_beside_it() -> None:
     made, told = embedder(ENGLISH), list[tuple[int, int]]()
     together = made.passages(TEXTS, lambda done, of: told.append((done, of)))
-    assert all(np.array_equal(together[row], made.passages([text])[0]) for row, text in enumerate(TEXTS))
-    assert told[-1][0] == told[-1][1] == len(told)
-
-
-def test_many_texts_are_left_to_the_embedder_of_many_which_then_takes_the_few_too() -> None:
-    spec, made = preset_spec(ENGLISH, EmbedderSettings()), Embedders()
-    assert isinstance(made.ready_for_few(spec, EmbedderSettings()), LightEmbedder)
-    with mock.patch.object(TransformerEmbedder, "load"):
-        many = made.ready(spec, EmbedderSettings())
-    assert isinstance(many, TransformerEmbedder)
-    assert made.ready_for_few(spec, EmbedderSettings()) is many
+    alone = np.concatenate([made.passages([text]) for text in TEXTS])
+    assert np.allclose(together, alone, atol=1e-5)
+    assert told[-1][0] == told[-1][1] >= len(TEXTS)
 
 
 def test_threads_get_what_one_gets() -> None:
     made, questions = embedder(ENGLISH), [[f"question {number} of many"] for number in range(40)]
     with ThreadPoolExecutor(8) as threads:
         found = list(threads.map(made.queries, questions))
-    assert all(np.array_equal(one, made.queries(asked)) for one, asked in zip(found, questions, strict=True))
+    assert all(np.allclose(one, made.queries(asked), atol=1e-6) for one, asked in zip(found, questions, strict=True))
+
+
+def test_a_batch_that_fails_leaves_its_request_to_the_next() -> None:
+    made = embedder(ENGLISH)
+    too_long = [[1] * (made.window + preset.BATCH_TOKENS)]
+    for _ in range(preset.threads() + 1):
+        with pytest.raises(ValueError, match="broadcast"):
+            made._forward(too_long, False)
+    assert len(made.queries(["a question"])) == 1
+
+
+@pytest.mark.slow
+def test_half_precision_gives_almost_the_same_vectors() -> None:
+    full, half = embedder(ENGLISH).passages(TEXTS), embedder(ENGLISH, "bfloat16").passages(TEXTS)
+    assert (np.sum(full * half, axis=1) > 0.999).all()
+
+
+@pytest.mark.parametrize(
+    ("flags", "limit", "native"),
+    [("avx2 avx512_bf16", "", True), ("amx_bf16", "", True), ("avx512f", "", False), ("avx512_bf16", "AVX2", False),
+     ("avx512_bf16", "avx512_core_bf16", True)],
+)  # fmt: skip
+def test_half_precision_is_taken_where_the_processor_has_it(
+    monkeypatch: pytest.MonkeyPatch, flags: str, limit: str, native: bool
+) -> None:
+    monkeypatch.setattr(Path, "read_text", lambda self, encoding: f"model name: x\nflags : fpu {flags}\n")
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", limit)
+    assert native_bfloat16() is native
+
+
+def test_the_presets_need_no_torch_unless_there_is_a_graphics_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = preset_spec(ENGLISH, EmbedderSettings())
+    for card, kind in ((False, PresetEmbedder), (True, TransformerEmbedder)):
+        monkeypatch.setattr(preset, "_has_card", lambda card=card: card)
+        assert isinstance(make_embedder(spec, EmbedderSettings()), kind)
 
 
 CHANGES: list[tuple[str, dict[str, Any]]] = [
@@ -108,12 +146,13 @@ def test_a_model_of_another_form_is_left_to_what_knows_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, change: dict[str, Any]
 ) -> None:
     spec = preset_spec(ENGLISH, EmbedderSettings())
-    shutil.copytree(model_location(spec), tmp_path / "model", ignore=shutil.ignore_patterns("*.safetensors", "*.md"))
-    monkeypatch.setattr(transformer, "model_location", lambda _: str(tmp_path / "model"))
-    assert light.light_embedder(spec) is not None
+    ignored = shutil.ignore_patterns("*.safetensors", "*.md")
+    shutil.copytree(preset_folder(spec.name), tmp_path / "model", ignore=ignored)
+    monkeypatch.setattr(preset, "preset_folder", lambda _: tmp_path / "model")
+    assert preset_embedder(spec) is not None
     named = tmp_path / "model" / file
     named.write_text(json.dumps(json.loads(named.read_text(encoding="utf-8")) | change), encoding="utf-8")
-    assert light.light_embedder(spec) is None
+    assert preset_embedder(spec) is None
 
 
 # ---------------------------------------------------------------- what commands import
