@@ -170,12 +170,14 @@ def best_elsewhere(sets: Mapping[str, Scores]) -> dict[str, str]:
     }
 
 
-def report(sets: Mapping[str, Mapping[str, Scores]]) -> tuple[str, list[str]]:
+def tables_of(
+    sets: Mapping[str, Mapping[str, Scores]], neighbours: Mapping[str, Sequence[str]]
+) -> tuple[str, list[str]]:
     """Return the tables, and the defaults that should change."""
     beside, choices, changing = [], [], []
-    for default in NEIGHBOURS:
+    for default, others in neighbours.items():
         own = {name: scores[default] for name, scores in sets.items()}
-        for value in NEIGHBOURS[default][1]:
+        for value in others:
             found = [shown(difference(own, value, SHIPPED, metric)) for metric in METRICS]
             beside.append([default, value, *found, ", ".join(losing(own, value, SHIPPED)) or "none"])
         if len(own) > 1:
@@ -204,7 +206,7 @@ def main() -> None:
         for name in options.sets:
             sets[name] = measured(name, index_of(name, place), options.questions)
             print(f"{name}: measured", file=sys.stderr, flush=True)
-    text, changing = report(sets)
+    text, changing = tables_of(sets, {default: list(others) for default, (_, others) in NEIGHBOURS.items()})
     print(text)
     if changing:
         print(f"do better with a value chosen on other sets: {', '.join(changing)}", file=sys.stderr)

@@ -1,15 +1,16 @@
-"""What is searched for a sentence, on every shared set: the route `sentence` by each form of `sentences.embedded`.
+"""What is searched for a sentence, on every shared set: `hybrid` and the route `sentence` by `sentences.embedded`.
 
-    python benchmarks/sentence_forms.py [--sets policies ...] [--forms fast blended] [--keep DIR]
+    python benchmarks/sentence_forms.py [--sets policies ...] [--forms fast mixed blended] [--keep DIR]
 
-Each set is one `pincite eval --matrix`, with the settings and the sample of benchmarks/results.yaml. Printed are
-recall@1 and recall@5 of each form, and their means over the sets. Indexes and finished runs stand in DIR
-(build/sentence-forms), so that an interrupted command goes on.
+Each set is one `pincite eval --matrix`, with the settings and the sample of benchmarks/results.yaml. Printed are, of
+each strategy and form, the set's own metric in results.md, recall@1 and recall@5, and their means over the sets.
+Indexes and finished runs stand in DIR (build/sentence-forms), so that an interrupted command goes on.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import statistics
 import sys
@@ -21,19 +22,26 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.results import SETS, cores, evaluated, say, write_questions  # noqa: E402  (the path above finds it)
+from benchmarks.results import SETS, cores, evaluated, rescored, write_questions  # noqa: E402  (the path above finds it)
 from benchmarks.support.datasets import DATASETS  # noqa: E402
 
-FORMS = ("fast", "blended", "header-chain", "bare")
-METRICS = ("recall@1", "recall@5")
-Scores = dict[str, dict[str, float]]
-"""Form to metric to percent."""
+FORMS = ("fast", "mixed", "blended", "header-chain", "bare")
+STRATEGIES = ("hybrid", "sentence")
+OWN, METRICS = "own metric", ("recall@1", "recall@5")
+Scores = dict[tuple[str, str], dict[str, float]]
+"""(strategy, form) to metric to share."""
 
 
 def matrix_of(name: str, forms: list[str]) -> dict[str, Any]:
-    axes = {"embedded": {form: {"sentences.embedded": form} for form in forms}}
-    settings = {**SETS[name].get("settings", {}), "query.strategy": "sentence"}
-    return {"settings": settings, "axes": axes, "tables": {"Forms": {"rows": [{"embedded": "*"}], "metrics": METRICS}}}
+    axes = {
+        "embedded": {form: {"sentences.embedded": form} for form in forms},
+        "strategy": {strategy: {"query.strategy": strategy} for strategy in STRATEGIES},
+    }
+    metrics = list(dict.fromkeys([SETS[name]["plot"], *METRICS]))
+    tables = {"Forms": {"rows": [{"strategy": "*", "embedded": "*"}], "metrics": metrics}}
+    if DATASETS[name].scores is not None:
+        del tables["Forms"]["metrics"]
+    return {"settings": SETS[name].get("settings", {}), "axes": axes, "tables": tables}
 
 
 def measured(name: str, place: Path, forms: list[str]) -> Scores:
@@ -47,27 +55,36 @@ def measured(name: str, place: Path, forms: list[str]) -> Scores:
     result = evaluated(name, config, questions, file, place / "experiments", cores())
     if result["failed"]:
         raise SystemExit(f"{name}: {result['failed']}")
-    return {form: run["metrics"] for form, run in zip(forms, result["runs"], strict=True)}
+    if dataset.scores is not None:
+        result["runs"] = rescored(dataset, result["runs"], place / "experiments" / "state")
+    found: Scores = {}
+    for (strategy, form), run in zip(itertools.product(STRATEGIES, forms), result["runs"], strict=True):
+        assert run["strategy"] == strategy, "runs are in the order of their table"
+        found[strategy, form] = {OWN: run["metrics"][plan["plot"]], **run["metrics"]}
+    return found
+
+
+def lines_of(found: dict[str, Scores], strategy: str, metric: str, forms: list[str]) -> list[str]:
+    rows = {name: [100 * scores[strategy, form][metric] for form in forms]
+            for name, scores in found.items() if metric in scores[strategy, forms[0]]}  # fmt: skip
+    rows["mean"] = [statistics.mean(column) for column in zip(*rows.values(), strict=True)]
+    head = f"{f'{strategy}, {metric}':<34}" + "".join(f"{form:>14}" for form in forms)
+    return ["", head, *(f"{name:<34}" + "".join(f"{value:>14.1f}" for value in own) for name, own in rows.items())]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", nargs="+", choices=tuple(SETS), default=list(SETS))
-    parser.add_argument("--forms", nargs="+", choices=FORMS, default=["fast", "blended"])
+    parser.add_argument("--forms", nargs="+", choices=FORMS, default=["fast", "mixed", "blended"])
     parser.add_argument("--keep", type=Path, metavar="DIR", default=ROOT / "build" / "sentence-forms")
     asked = parser.parse_args()
-    found = {}
+    found: dict[str, Scores] = {}
     for name in asked.sets:
         found[name] = measured(name, asked.keep.resolve() / name, asked.forms)
-        say(f"{name}: {found[name]}")
-    width = 18
-    heads = [f"{form} {metric}" for metric in METRICS for form in asked.forms]
-    print(f"{'set':<24}" + "".join(f"{head:>{width + 8}}" for head in heads))
-    rows = {name: [100 * scores[form][metric] for metric in METRICS for form in asked.forms]
-            for name, scores in found.items()}  # fmt: skip
-    rows["mean"] = [statistics.mean(column) for column in zip(*rows.values(), strict=True)]
-    for name, values in rows.items():
-        print(f"{name:<24}" + "".join(f"{value:>{width + 8}.1f}" for value in values))
+        for strategy, metric in itertools.product(STRATEGIES, (OWN, *METRICS)):
+            print("\n".join(lines_of({name: found[name]}, strategy, metric, asked.forms)[1:3]), flush=True)
+    for strategy, metric in itertools.product(STRATEGIES, (OWN, *METRICS)):
+        print("\n".join(lines_of(found, strategy, metric, asked.forms)))
 
 
 if __name__ == "__main__":

@@ -52,6 +52,17 @@ def with_headings(header_chain: Sequence[str], text: str) -> str:
     return "\n".join(part for part in (" › ".join(header_chain), text) if part)
 
 
+OWN_WORDS = 8
+"""Fewest words of a sentence whose vector may come from the encoding of its chunk. There shorter sentences get vectors
+far from their own: docs/measured/sentences.md."""
+
+
+def needs_own_pass(source: str, text: str) -> bool:
+    """Say whether a sentence is embedded by itself even if most are not: rows of tables, items of lists, and short
+    ones."""
+    return source != "paragraph" or len(text.split(maxsplit=OWN_WORDS)) < OWN_WORDS
+
+
 def vector_key(text: str, span: tuple[int, int] | None = None) -> str:
     """Return the key of a vector, made from the model's whole input: a text, or the tokens of a span of its
     characters."""

@@ -144,7 +144,7 @@ class SentenceSettings(Section):
         0.0, ge=0, le=1, description="Sentences of elements that the parser is less sure of (OCR) are not made."
     )
     form_labels: bool = Field(True, description="Leave out labels of forms, such as `Name: ____`.")
-    embedded: Literal["blended", "fast", "header-chain", "bare"] = Field(
+    embedded: Literal["auto", "mixed", "blended", "fast", "header-chain", "bare"] = Field(
         "blended",
         description="What is searched for a sentence: the mean of its vector and its chunk's; the same of its tokens "
         "as they come out of the encoding of its chunk, which costs no pass of its own (fast); the sentence after its "
@@ -396,6 +396,14 @@ class Settings(Section):
         except SettingsError as error:
             raise ValueError(str(error)) from None
         return self
+
+    @property
+    def sentence_form(self) -> str:
+        """Return what is searched for a sentence, with `auto` resolved: only models that pool tokens by mean have
+        vectors of parts, and of other models than the presets this is known only once they are loaded."""
+        if self.sentences.embedded != "auto":
+            return self.sentences.embedded
+        return "blended" if self.embedder.chosen_preset is None else "mixed"
 
     @property
     def bought_roles(self) -> tuple[str, ...]:

@@ -420,9 +420,13 @@ def broken_skeleton(state: State, everywhere: bool = False) -> Problems:
 def unsound_links(state: State) -> Problems:
     """Return the problems of RELATED_TO, compared with all sentences and the budgets. The floor is the recorded one of
     the links."""
-    embedder, settings = state.ensure_generation().embedder["name"], state.settings.sentences
+    embedder, settings, form = (
+        state.ensure_generation().embedder["name"],
+        state.settings.sentences,
+        state.settings.sentence_form,
+    )
     made, table = state.engine.whole("sentence_links"), state.engine.table("sentences")
-    floor = max(float(made.note("sentence_links") or 0), floor_for(settings, embedder) - STEP)
+    floor = max(float(made.note("sentence_links") or 0), floor_for(settings, form, embedder) - STEP)
 
     def sentences(*columns: str) -> Iterator[pa.Table]:
         return table.pieces(columns)

@@ -20,7 +20,7 @@ from resources.engine import Work
 from resources.engine.vectors import Keys, KnownVectors, digits_of, keys_from
 from resources.exchange.locations import TextFolder
 from resources.models.embedders.specs import PRESETS
-from resources.stages.embedded_items import SENTENCE_FORMS, FromModel
+from resources.stages.embedded_items import POOLED, SENTENCE_FORMS, FromModel
 from resources.stages.embedded_items import STAGES as OF_VECTORS
 from resources.state.generation import spec_of
 
@@ -39,11 +39,11 @@ _READ = ("chunks", "document_summaries", "chunk_contexts", "sentences")
 
 def sources_of(form: str) -> list[tuple[str, FromModel]]:
     """Return the stages and tables with vectors from the model, by the form of sentences. Raise SettingsError."""
-    if form == "fast":
-        others = ", ".join(sorted(SENTENCE_FORMS.keys() - {"fast"}))
+    if form in POOLED:
+        others = ", ".join(sorted(SENTENCE_FORMS.keys() - POOLED.keys()))
         raise SettingsError(
-            "sentences.embedded is fast: vectors of sentences come from the same model pass as those of "
-            f"chunks, so imported vectors would save no work; set sentences.embedded to one of {others}"
+            f"sentences.embedded is {form}: vectors of sentences come from the same model pass as those of chunks, so"
+            f" imported vectors would save no work; set sentences.embedded to one of {others}"
         )
     return [(stage, each) for stage, of in OF_VECTORS.items() for each in of(form) if isinstance(each, FromModel)]
 
@@ -76,7 +76,7 @@ class RequestedTexts:
     and the tables that already have it."""
 
     def __init__(self, state: State, identity: str) -> None:
-        self._state, self._sources = state, sources_of(state.settings.sentences.embedded)
+        self._state, self._sources = state, sources_of(state.settings.sentence_form)
         self.tables = [(stage, source.table) for stage, source in self._sources]
         self.basis = basis_of(state)
         keys, wants, owners, self._doc_ids = self._read()
@@ -158,7 +158,7 @@ def export_texts(state: State, folder: TextFolder) -> dict[str, Any]:
     several rows. Raise SettingsError, ModelError or IndexStateError."""
     generation = state.ensure_generation()
     identity = generation.embedder["identity"]
-    sources = sources_of(state.settings.sentences.embedded)
+    sources = sources_of(state.settings.sentence_form)
     state.run.report_start(f"loading {generation.embedder['name']}")
     embedder = state.ready_embedder()
     about = _describe_model(state, embedder)

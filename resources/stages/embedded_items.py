@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.fingerprint import records_hash
 from pipelines.increments import Made
-from pipelines.indexing.embeddings import blend, blended_key, embedded_text, own_text_at, vector_key, with_headings
+from pipelines.indexing.embeddings import (
+    blend,
+    blended_key,
+    embedded_text,
+    needs_own_pass,
+    own_text_at,
+    vector_key,
+    with_headings,
+)
 from pipelines.ranges import ALL_IDS, overlap
 from resources.engine.tables import range_of
 from resources.engine.vectors import VectorRow, imported_for, matrix, vector_table
@@ -101,19 +109,28 @@ def headed_sentences(work: Work) -> list[Item]:
     ]
 
 
-def sentences_in_chunks(work: Work) -> list[Item]:
-    """Return the sentences as items; each is a span of its chunk's text to embed."""
+def sentences_in_chunks(work: Work, alone: Callable[[str, str], bool] = lambda source, text: False) -> list[Item]:
+    """Return the sentences as items: each is a span of its chunk's text to embed, or its own text if `alone`, given
+    source and text, says so."""
     texts, starts = {}, {}
     for doc_id in work.doc_ids:
         for chunk, summary, text in _embedded_texts(work, doc_id):
             texts[chunk.chunk_id], starts[chunk.chunk_id] = text, own_text_at(chunk, summary)
     items = []
-    for doc_id, index, name, chunk_id, start, length in _columns(
-        work, "sentences", "index", "sentence_id", "chunk_id", "start", "length"
+    for doc_id, index, name, chunk_id, start, length, source, text in _columns(
+        work, "sentences", "index", "sentence_id", "chunk_id", "start", "length", "source", "text"
     ):
         at = starts[chunk_id] + start
-        items.append(_item(doc_id, index, name, texts[chunk_id], (at, at + length)))
+        if alone(source, text):
+            items.append(_item(doc_id, index, name, text))
+        else:
+            items.append(_item(doc_id, index, name, texts[chunk_id], (at, at + length)))
     return items
+
+
+def mixed_sentences(work: Work) -> list[Item]:
+    """Return the sentences as items: those that need a pass of their own, and the others as spans of their chunks."""
+    return sentences_in_chunks(work, needs_own_pass)
 
 
 def blended_with_chunks(work: Work, made: Embedded) -> Embedded:
@@ -149,19 +166,21 @@ def headings(work: Work) -> dict[str, str]:
 
 
 _SENTENCES, _SEARCHED = "sentence_embeddings", "sentence_search_embeddings"
-_BARE, _IN_CHUNK = FromModel(_SENTENCES, sentences), FromModel(_SENTENCES, sentences_in_chunks)
+_BARE = FromModel(_SENTENCES, sentences)
+POOLED = {"mixed": FromModel(_SENTENCES, mixed_sentences), "fast": FromModel(_SENTENCES, sentences_in_chunks)}
+"""The forms that take vectors of sentences from the encodings of their chunks."""
 _BLENDED = FromVectors(_SEARCHED, blended_with_chunks)
 
 SENTENCE_FORMS: Mapping[str, tuple[FromModel, FromModel | FromVectors]] = {
-    "fast": (_IN_CHUNK, _BLENDED),
+    **{form: (source, _BLENDED) for form, source in POOLED.items()},
     "blended": (_BARE, _BLENDED),
     "header-chain": (_BARE, FromModel(_SEARCHED, headed_sentences)),
     "bare": (_BARE, FromVectors(_SEARCHED, lambda work, made: made)),
 }
-"""The tables that sentence links and sentence search use, by settings.sentences.embedded."""
+"""The tables that sentence links and sentence search use, by Settings.sentence_form."""
 
 STAGES: Mapping[str, Callable[[str], tuple[FromModel | FromVectors, ...]]] = {
-    "chunk_embeddings": lambda form: (FromModel("chunk_embeddings", chunks, _IN_CHUNK if form == "fast" else None),),
+    "chunk_embeddings": lambda form: (FromModel("chunk_embeddings", chunks, POOLED.get(form)),),
     "sentence_embeddings": lambda form: SENTENCE_FORMS[form],
 }
 """The functions that return the tables of each stage, by the form of sentences."""
@@ -197,7 +216,7 @@ def imported_vectors(state: State, names: Iterable[str]) -> tuple[GenerationRow 
     engine, tables, found = state.of_generation(row).engine, state.parts.tables, set[str]()
     for stage, sources_of in STAGES.items():
         due = engine.due(stage)
-        made = {source.table for source in sources_of(state.settings.sentences.embedded)}
+        made = {source.table for source in sources_of(state.settings.sentence_form)}
         for name in imported:
             ends = range_of(name) or ALL_IDS
             if name.split("/")[0] in made and any(overlap(ends, own) for own in due):

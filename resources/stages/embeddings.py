@@ -19,6 +19,7 @@ from pipelines.records import Failure
 from resources.engine import Fallback
 from resources.engine.vectors import KnownVectors, digits_of, keys_from, vector_table
 from resources.stages.embedded_items import (
+    POOLED,
     SENTENCE_FORMS,
     STAGES,
     Embedded,
@@ -328,7 +329,7 @@ def embed(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
     all, or if it refuses or leaves unanswered more than a share of the texts in several documents. Vectors made before
     are kept. Raise SettingsError if the model does not support settings.sentences.embedded.
     """
-    generation, form = state.ensure_generation(), state.settings.sentences.embedded
+    generation, form = state.ensure_generation(), state.settings.sentence_form
     identity, name = generation.embedder["identity"], generation.embedder["name"]
     texts = TextCounts(state.run.progress_of(stage))
     known = {table: KnownVectors(state.parts.tables, table, identity) for table in _tables(stage, form)}
@@ -360,10 +361,10 @@ def _embedder(state: State, form: str) -> TextEmbedder:
     if not state.parts.embedders.is_ready(state.ensure_generation().embedder["identity"]):
         state.run.report_start(f"loading {state.ensure_generation().embedder['name']}")
     embedder = state.ready_embedder()
-    if form == "fast" and not embedder.pools:
-        others = ", ".join(sorted(SENTENCE_FORMS.keys() - {"fast"}))
+    if form in POOLED and not embedder.pools:
+        others = ", ".join(sorted(SENTENCE_FORMS.keys() - POOLED.keys()))
         raise SettingsError(
-            f"sentences.embedded is fast, but embedder {state.ensure_generation().embedder['name']!r} gives no "
+            f"sentences.embedded is {form}, but embedder {state.ensure_generation().embedder['name']!r} gives no "
             f"vectors of tokens whose mean is the vector of the text; set sentences.embedded to one of {others}, or "
             "name a local model with mean pooling"
         )

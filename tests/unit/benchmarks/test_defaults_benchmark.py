@@ -6,8 +6,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from benchmarks.defaults import NEIGHBOURS, SHIPPED, Remembered, best_elsewhere, query_settings, report
+from benchmarks import chunking_defaults
+from benchmarks.defaults import NEIGHBOURS, SHIPPED, Remembered, best_elsewhere, query_settings, tables_of
 from benchmarks.parts import METRICS, Scores
+from pipelines.settings.base import Settings
+
+VALUES = {name: list(others) for name, (_, others) in NEIGHBOURS.items()}
 
 
 def scored(**by_value: float) -> Scores:
@@ -41,10 +45,10 @@ def test_a_value_is_chosen_on_the_other_sets_and_the_default_of_equals() -> None
 
 def test_a_default_should_change_only_where_the_choice_gains_on_sets_without_a_part_in_it() -> None:
     gains = {name: all_alike(**{"30": 0.7}) for name in ("one", "two", "three")}
-    text, changing = report(gains)
+    text, changing = tables_of(gains, VALUES)
     assert changing == ["candidates, 20"] and "30 (3)" in text and "+20.0 (+20.0 to +20.0)" in text
     one_set_alone = {"one": all_alike(**{"30": 0.7}), "two": all_alike(), "three": all_alike()}
-    assert report(one_set_alone)[1] == []
+    assert tables_of(one_set_alone, VALUES)[1] == []
 
 
 def test_a_call_is_made_once_for_a_question() -> None:
@@ -59,3 +63,12 @@ def test_a_call_is_made_once_for_a_question() -> None:
     remembered = Remembered(cast(Any, index))
     assert [remembered.dense([1.0], 2), remembered.dense([1.0], k=2), remembered.dense([1.0], 2)] == [2, 2, 2]
     assert index.calls == 2 and remembered.keeps_names is True
+
+
+def test_each_default_of_chunking_is_the_value_of_its_name_and_no_neighbour_has_it() -> None:
+    for key, (name, others) in chunking_defaults.NEIGHBOURS.items():
+        section = {"context_characters": "enrichment"}.get(key, "chunking")
+        shipped = getattr(getattr(Settings(), section), key)
+        assert name.rpartition(", ")[2] == str(shipped)
+        assert all(changes == {f"{section}.{key}": int(value)} and int(value) != shipped
+                   for value, changes in others.items())  # fmt: skip
