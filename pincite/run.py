@@ -96,7 +96,7 @@ def export_texts(
     from resources.exchange.locations import TextFolder
 
     project = project_at(place)
-    texts.sources_of(project.settings.sentence_form)
+    texts.sources_of(project.settings.sentences.embedded)
     target = TextFolder(str(folder))
 
     def work(state: State) -> dict[str, Any]:

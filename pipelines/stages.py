@@ -65,7 +65,7 @@ def _settings(settings: Settings, section: str, *names: str) -> dict[str, Any]:
 
 
 def _floors(settings: Settings) -> str:
-    return "fast_floors" if settings.sentence_form in sentence_links.POOLED_FORMS else "related_floors"
+    return "fast_floors" if settings.sentences.embedded in sentence_links.POOLED_FORMS else "related_floors"
 
 
 def _reply_values(settings: Settings, frozen: Frozen, role: str) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def _stages() -> tuple[Stage, ...]:
             embeddings.VERSION,
             tables("sentence_embeddings", "sentence_search_embeddings"),
             ("sentences", "chunks", "chunk_embeddings"),
-            lambda s, r: {"embedder": r.embedder, "sentences.embedded": s.sentence_form},
+            lambda s, r: {"embedder": r.embedder, **_settings(s, "sentences", "embedded")},
             ("document_summaries", "chunk_contexts"),
         ),
         Stage(

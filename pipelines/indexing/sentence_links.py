@@ -443,9 +443,9 @@ POOLED_FORMS = ("mixed", "fast")
 """Forms of sentences with vectors from the encodings of their chunks, which lie nearer to each other."""
 
 
-def floor_for(settings: SentenceSettings, form: str, embedder: str) -> float:
-    """Return the least cosine of a link between vectors of an embedder, by its name, and by the form of sentences."""
-    floors = settings.fast_floors if form in POOLED_FORMS else settings.related_floors
+def floor_for(settings: SentenceSettings, embedder: str) -> float:
+    """Return the least cosine of a link between vectors of an embedder, by its name."""
+    floors = settings.fast_floors if settings.embedded in POOLED_FORMS else settings.related_floors
     return floors.get(embedder, settings.related_floor)
 
 

@@ -144,11 +144,12 @@ class SentenceSettings(Section):
         0.0, ge=0, le=1, description="Sentences of elements that the parser is less sure of (OCR) are not made."
     )
     form_labels: bool = Field(True, description="Leave out labels of forms, such as `Name: ____`.")
-    embedded: Literal["auto", "mixed", "blended", "fast", "header-chain", "bare"] = Field(
+    embedded: Literal["blended", "mixed", "fast", "header-chain", "bare"] = Field(
         "blended",
         description="What is searched for a sentence: the mean of its vector and its chunk's; the same of its tokens "
-        "as they come out of the encoding of its chunk, which costs no pass of its own (fast); the sentence after its "
-        "headings; or the sentence alone.",
+        "as they come out of the encoding of its chunk, which costs no pass of its own, for all sentences (fast) or "
+        "for those of eight words and more in paragraphs (mixed); the sentence after its headings; or the sentence "
+        "alone.",
     )
     related_floor: float = Field(
         0.90, gt=0, le=1, description="Least cosine of a RELATED_TO link; 0.05 less where there would be none."
@@ -159,7 +160,7 @@ class SentenceSettings(Section):
     )
     fast_floors: dict[str, Annotated[float, Field(gt=0, le=1)]] = Field(
         {"english-small": 0.85, "multilingual-small": 0.96},
-        description="In place of related_floors where sentences.embedded is fast.",
+        description="In place of related_floors where sentences.embedded is fast or mixed.",
     )
     related_most: int = Field(
         MOST_RELATED, ge=0, le=MOST_RELATED, description="Most RELATED_TO links from one sentence."
@@ -396,14 +397,6 @@ class Settings(Section):
         except SettingsError as error:
             raise ValueError(str(error)) from None
         return self
-
-    @property
-    def sentence_form(self) -> str:
-        """Return what is searched for a sentence, with `auto` resolved: only models that pool tokens by mean have
-        vectors of parts, and of other models than the presets this is known only once they are loaded."""
-        if self.sentences.embedded != "auto":
-            return self.sentences.embedded
-        return "blended" if self.embedder.chosen_preset is None else "mixed"
 
     @property
     def bought_roles(self) -> tuple[str, ...]:

@@ -420,13 +420,9 @@ def broken_skeleton(state: State, everywhere: bool = False) -> Problems:
 def unsound_links(state: State) -> Problems:
     """Return the problems of RELATED_TO, compared with all sentences and the budgets. The floor is the recorded one of
     the links."""
-    embedder, settings, form = (
-        state.ensure_generation().embedder["name"],
-        state.settings.sentences,
-        state.settings.sentence_form,
-    )
+    embedder, settings = state.ensure_generation().embedder["name"], state.settings.sentences
     made, table = state.engine.whole("sentence_links"), state.engine.table("sentences")
-    floor = max(float(made.note("sentence_links") or 0), floor_for(settings, form, embedder) - STEP)
+    floor = max(float(made.note("sentence_links") or 0), floor_for(settings, embedder) - STEP)
 
     def sentences(*columns: str) -> Iterator[pa.Table]:
         return table.pieces(columns)

@@ -53,14 +53,14 @@ def heading(state: State, generation: GenerationRow) -> dict[str, Any]:
     """Describe the generation of the links: `floor` is their minimum cosine (None if they were never made), `floor_set`
     the one in the generation's settings for its embedder."""
     embedder, live = generation.embedder["name"], state.catalog.live()
-    settings = state.of_generation(generation).settings
+    settings = state.of_generation(generation).settings.sentences
     return {
         "generation": generation.generation,
         "live": live is not None and live.generation == generation.generation,
         "embedder": embedder,
         "floor": floor_used(state, generation),
-        "floor_set": floor_for(settings.sentences, settings.sentence_form, embedder),
-        "most": settings.sentences.related_most,
+        "floor_set": floor_for(settings, embedder),
+        "most": settings.related_most,
     }
 
 

@@ -76,7 +76,7 @@ class RequestedTexts:
     and the tables that already have it."""
 
     def __init__(self, state: State, identity: str) -> None:
-        self._state, self._sources = state, sources_of(state.settings.sentence_form)
+        self._state, self._sources = state, sources_of(state.settings.sentences.embedded)
         self.tables = [(stage, source.table) for stage, source in self._sources]
         self.basis = basis_of(state)
         keys, wants, owners, self._doc_ids = self._read()
@@ -158,7 +158,7 @@ def export_texts(state: State, folder: TextFolder) -> dict[str, Any]:
     several rows. Raise SettingsError, ModelError or IndexStateError."""
     generation = state.ensure_generation()
     identity = generation.embedder["identity"]
-    sources = sources_of(state.settings.sentence_form)
+    sources = sources_of(state.settings.sentences.embedded)
     state.run.report_start(f"loading {generation.embedder['name']}")
     embedder = state.ready_embedder()
     about = _describe_model(state, embedder)

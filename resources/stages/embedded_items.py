@@ -177,7 +177,7 @@ SENTENCE_FORMS: Mapping[str, tuple[FromModel, FromModel | FromVectors]] = {
     "header-chain": (_BARE, FromModel(_SEARCHED, headed_sentences)),
     "bare": (_BARE, FromVectors(_SEARCHED, lambda work, made: made)),
 }
-"""The tables that sentence links and sentence search use, by Settings.sentence_form."""
+"""The tables that sentence links and sentence search use, by settings.sentences.embedded."""
 
 STAGES: Mapping[str, Callable[[str], tuple[FromModel | FromVectors, ...]]] = {
     "chunk_embeddings": lambda form: (FromModel("chunk_embeddings", chunks, POOLED.get(form)),),
@@ -216,7 +216,7 @@ def imported_vectors(state: State, names: Iterable[str]) -> tuple[GenerationRow 
     engine, tables, found = state.of_generation(row).engine, state.parts.tables, set[str]()
     for stage, sources_of in STAGES.items():
         due = engine.due(stage)
-        made = {source.table for source in sources_of(state.settings.sentence_form)}
+        made = {source.table for source in sources_of(state.settings.sentences.embedded)}
         for name in imported:
             ends = range_of(name) or ALL_IDS
             if name.split("/")[0] in made and any(overlap(ends, own) for own in due):

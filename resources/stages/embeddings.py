@@ -329,7 +329,7 @@ def embed(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
     all, or if it refuses or leaves unanswered more than a share of the texts in several documents. Vectors made before
     are kept. Raise SettingsError if the model does not support settings.sentences.embedded.
     """
-    generation, form = state.ensure_generation(), state.settings.sentence_form
+    generation, form = state.ensure_generation(), state.settings.sentences.embedded
     identity, name = generation.embedder["identity"], generation.embedder["name"]
     texts = TextCounts(state.run.progress_of(stage))
     known = {table: KnownVectors(state.parts.tables, table, identity) for table in _tables(stage, form)}

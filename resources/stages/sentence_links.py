@@ -384,8 +384,8 @@ def link_sentences(state: State) -> StageReport:
 def _links(state: State, parts: Sequence[Part], todo: LinkPlan, before: Part | None) -> Updated:
     """Return the new links. All vectors are read into memory only if they are few, and too many documents changed or no
     links existed."""
-    settings, form = state.settings.sentences, state.settings.sentence_form
-    floor, most = floor_for(settings, form, state.ensure_generation().embedder["name"]), settings.related_most
+    settings = state.settings.sentences
+    floor, most = floor_for(settings, state.ensure_generation().embedder["name"]), settings.related_most
 
     def progress(done: int, total: int) -> None:
         state.run.progress(STAGE, done, total)

@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from resources.models.embedders.e5_weights import FewTexts
 
 WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
-BATCH_TOKENS = 1024
+BATCH_TOKENS, WIDTH_STEP = 1024, 4
+"""Most tokens of a batch, padding included, and the multiple to which rows are padded. A multiple
+of 16 takes a fifth more processor time for sentences."""
 FEW_CALLS, FEW_CHARACTERS = 8, 40_000
 """Most calls that divide their texts by a small tokenizer of their own, and most characters of each. For more, building
 the whole tokenizer is faster."""
@@ -190,7 +192,7 @@ class PresetEmbedder(WindowedEmbedder):
 
     def _forward(self, rows: Sequence[Sequence[int]], parts: bool) -> tuple[Vectors, Any]:
         self.load()
-        ids, mask = pad_rows(rows, 0)
+        ids, mask = pad_rows(rows, 0, WIDTH_STEP)
         seen = mask.astype(np.float32)
         hidden = self._words[ids].astype(np.float32) + self._places[: ids.shape[1]]
         request = self._requests.get()

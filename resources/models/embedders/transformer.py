@@ -135,6 +135,9 @@ def _seconds(transformer: Any, device: Any) -> float:
 # ---------------------------------------------------------------- embedder
 
 
+WIDTH_STEP = 16
+"""Multiple of tokens to which batches are padded. A processor prepares its kernels for every new shape and keeps them
+in memory."""
 PROCESSOR_TOKENS, CARD_TOKENS = 1024, 65_536
 """Tokens of a batch, padding included, unless set in the settings. With 1,024 tokens a graphics card would mostly wait
 for the next batch: docs/measured/indexing.md."""
@@ -239,7 +242,9 @@ class TransformerEmbedder(WindowedEmbedder):
     def _forward(self, rows: Sequence[Sequence[int]], parts: bool) -> tuple[Vectors, Any]:
         import torch
 
-        ids, mask = (torch.from_numpy(each) for each in pad_rows(rows, self._model.tokenizer.pad_token_id or 0))
+        ids, mask = (
+            torch.from_numpy(each) for each in pad_rows(rows, self._model.tokenizer.pad_token_id or 0, WIDTH_STEP)
+        )
         with torch.inference_mode():
             features = {"input_ids": ids.to(self._model.device), "attention_mask": mask.to(self._model.device)}
             features = self._model[0](features)

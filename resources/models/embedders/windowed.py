@@ -97,11 +97,6 @@ def token_ranges(offsets: Sequence[tuple[int, int]], spans: Spans) -> list[tuple
 # ---------------------------------------------------------------- embedder
 
 
-WIDTH_STEP = 16
-"""Multiple of tokens to which batches are padded. A processor prepares its kernels for every new shape and keeps them
-in memory."""
-
-
 class Tokens(NamedTuple):
     """The tokens of a text without special ones: their numbers, and the start and end of each in the text."""
 
@@ -257,12 +252,12 @@ class WindowedEmbedder(ABC):
             at += most
 
 
-def pad_rows(rows: Sequence[Sequence[int]], pad: int) -> tuple[Any, Any]:
-    """Return the token numbers of windows, padded, and a mask with 1 for each token, both int64 of shape (rows,
-    width)."""
+def pad_rows(rows: Sequence[Sequence[int]], pad: int, step: int) -> tuple[Any, Any]:
+    """Return the token numbers of windows, padded to a multiple of `step`, and a mask with 1 for each token, both int64
+    of shape (rows, width)."""
     import numpy as np
 
-    width = -(-max(map(len, rows)) // WIDTH_STEP) * WIDTH_STEP
+    width = -(-max(map(len, rows)) // step) * step
     ids, mask = np.full((len(rows), width), pad, np.int64), np.zeros((len(rows), width), np.int64)
     for number, row in enumerate(rows):
         ids[number, : len(row)], mask[number, : len(row)] = row, 1

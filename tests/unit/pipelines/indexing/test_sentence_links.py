@@ -211,7 +211,7 @@ def test_one_pair_over_the_floor_keeps_the_weaker_ones_away() -> None:
 
 
 def test_default_links_need_a_cosine_of_nine_tenths_and_a_sentence_has_two() -> None:
-    floor, most = floor_for(SentenceSettings(), "blended", "any"), SentenceSettings().related_most
+    floor, most = floor_for(SentenceSettings(), "any"), SentenceSettings().related_most
     near = sentence_links(list("abcd"), list("1234"), fan(0, 20, 47, 75), floor, most).links
     assert [(link.source_id, link.target_id) for link in near] == [("a", "b"), ("b", "a")]
     alike = sentence_links(list("abcde"), list("12345"), fan(0, 1, 2, 3, 4), floor, most).links
@@ -253,6 +253,6 @@ def test_updates_that_cross_from_one_floor_to_the_other_give_what_a_rebuild_give
 
 def test_the_floor_is_that_of_the_embedder_where_it_has_one() -> None:
     own = SentenceSettings(related_floor=0.8, related_floors={"a model": 0.97})
-    assert (floor_for(own, "blended", "a model"), floor_for(own, "bare", "another")) == (0.97, 0.8)
+    assert (floor_for(own, "a model"), floor_for(own, "another")) == (0.97, 0.8)
     fast = own.model_copy(update={"embedded": "fast", "fast_floors": {"a model": 0.9}})
-    assert (floor_for(fast, "mixed", "a model"), floor_for(fast, "fast", "another")) == (0.9, 0.8)
+    assert (floor_for(fast, "a model"), floor_for(fast, "another")) == (0.9, 0.8)
