@@ -222,7 +222,7 @@ def main() -> None:
         helpers.attend(control)
         head, descriptors, _, _ = socket.recv_fds(control, _LENGTH.size, 2)
         if not head:
-            return
+            os._exit(0)  # freeing what is loaded takes a second
         (length,) = _LENGTH.unpack(head)
         request: dict[str, Any] = json.loads(control.recv(length, socket.MSG_WAITALL))
         if "pid" in request:
