@@ -111,7 +111,8 @@ def _alone(
     project: Project, sources: Sequence[str], run: Run, work: Callable[[State], dict[str, Any]]
 ) -> dict[str, Any]:
     """Do work while holding the lock of the state, and return its result; create the state if it does not exist."""
-    if not project.state.exists():  # nothing is served yet that would have to be restricted first
+    first = not project.state.exists()
+    if first:  # nothing is served yet that would have to be restricted first
         _require_given(project, sources)
     if not (project.state / "dagster").exists():
         # A first run waits for its database to start; the imports that come next can be done meanwhile.
@@ -122,6 +123,10 @@ def _alone(
         state = State(project, run)
         state.run.report_start("opening the state")
         try:
+            if first:
+                known = project.settings.sources
+                given = [source_from(argument, known) for argument in sources] or known
+                state.warmup.begin(project.resolve(each.path) for each in given if not each.scheme)
             with state.database.exclusive("index", run_id=run.id):
                 return work(state)
         finally:

@@ -142,6 +142,11 @@ class DocumentPool:
         """End all workers; busy ones are killed. The pool starts new ones when used again."""
         self._workers.close()
 
+    def begin(self, kinds: Sequence[str]) -> None:
+        """Let all text models, and the readers of these media types, be loaded before the documents are counted. Return
+        at once."""
+        self._workers.begin(kinds)
+
     def warm(self, documents: int) -> None:
         """Start the workers for `documents` documents. For more than a few documents, the workers load all text models
         first."""

@@ -11,6 +11,7 @@ import errno
 import gc
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -342,9 +343,14 @@ class DocumentTasks:
     def __init__(self, models: TextModels | None = None) -> None:
         self._models = models or TextModels()
 
-    def load(self) -> None:
+    def load(self, kinds: Sequence[str] = ()) -> None:
+        from resources.parsers.registry import parser_of
+
         self._models.load()
         detect_language("")
+        for kind in kinds:
+            with suppress(DocumentError):  # the document itself tells what is not installed
+                parser_of(kind)
 
     def warm(self) -> None:
         detect_language("")

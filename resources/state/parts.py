@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pipelines.settings.base import Settings
@@ -43,6 +46,15 @@ class Warmup:
         self._parts, self._asked = parts, False
         self._threads: list[threading.Thread] = []
 
+    def begin(self, folders: Iterable[Path]) -> None:
+        """Begin to load what workers need if these folders have more than a few documents. A first run, which creates
+        its database, need not wait for that before it loads them."""
+        from resources.documents.pool import FEW_DOCUMENTS
+
+        kinds = _kinds(folders)
+        if kinds.total() > FEW_DOCUMENTS:
+            self._parts.pool.begin(sorted(kinds))
+
     def start(self, documents: int, added_bytes: int) -> None:
         """Start the worker processes for `documents` documents. If enough bytes are added for the light embedder to be
         slower, allow the imports to begin while they parse."""
@@ -61,6 +73,19 @@ class Warmup:
         share the interpreter are slower than one after the other."""
         for thread in self._threads:
             thread.join()
+
+
+_LOOKED_AT = 100
+"""Most files of all folders whose names are looked at to know which readers to load."""
+
+
+def _kinds(folders: Iterable[Path]) -> Counter[str]:
+    """Count the first files in these folders by media type."""
+    from resources.parsers.registry import media_type_of
+
+    names = (Path(name) for folder in folders for _, _, names in os.walk(folder) for name in names)
+    kinds = (media_type_of(name) for name in islice(names, _LOOKED_AT))
+    return Counter(kind for kind in kinds if kind is not None)
 
 
 def _import_models() -> None:

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -252,7 +252,9 @@ class WorkerPool(Generic[W]):
 
     def close(self) -> None:
         """End all processes; busy ones are killed. New ones are started on request."""
-        if self._template is not None and not all(process.ready for process in self.processes):
+        if self._template is not None and not (
+            self._template.served and all(process.ready for process in self.processes)
+        ):
             # It may hang while it loads: asking it for the status of a worker would wait as long once more.
             self._template.process.kill()
         while self.processes:
@@ -265,6 +267,11 @@ class WorkerPool(Generic[W]):
             self._folder = None
 
     # ------------------------------------------------------------ processes
+
+    def begin(self, kinds: Sequence[str]) -> None:
+        """Start the template, and let it load all models and the readers of these media types before any process is
+        needed."""
+        self._live_template().load(kinds)
 
     def keep(self, number: int) -> None:
         """Have at least this number of processes, not counting idle ones that ended."""
@@ -281,15 +288,20 @@ class WorkerPool(Generic[W]):
         self.processes.remove(process)
         return process.stop(kill)
 
-    def _start(self) -> None:
+    def _live_template(self) -> Template:
         if self._folder is None:
             self._folder = WorkFolder(self._wanted_folder)
         if self._template is not None and not self._template.alive:
             self._forget_template()
         if self._template is None:
             self._template = Template(self._function, self._folder.path)
+        return self._template
+
+    def _start(self) -> None:
+        template = self._live_template()
+        assert self._folder
         folder = self._folder.path / str(next(self._numbers))
-        process = WorkerProcess[W](self._template, self._limits(), folder, self.load)
+        process = WorkerProcess[W](template, self._limits(), folder, self.load)
         self.processes.append(process)
         self._selector.register(process.output, selectors.EVENT_READ, process)
         self._watch_input(process)

@@ -49,8 +49,8 @@ Values = Mapping[str, Any]
 class Function(Protocol):
     """The work of a worker on each request. The object is created once, in the template, and every fork has a copy."""
 
-    def load(self) -> None:
-        """Load all models before any request arrives."""
+    def load(self, kinds: Sequence[str] = ()) -> None:
+        """Load all models, and the readers of these media types, before any request arrives."""
 
     def warm(self) -> None:
         """Load, in a thread of a new worker, the modules that nearly every request needs."""
@@ -105,6 +105,10 @@ class Template:
     @property
     def alive(self) -> bool:
         return not self._lost and self.process.poll() is None
+
+    def load(self, kinds: Sequence[str]) -> None:
+        """Load all models, and the readers of these media types. Forks that are asked for meanwhile wait."""
+        self._send({"kinds": list(kinds)})
 
     def fork(self, limits: Mapping[str, Any]) -> Forked:
         """Fork a worker with these limits. The worker reports its start; if its output ends before, it has failed."""
@@ -225,10 +229,14 @@ def main() -> None:
             os._exit(0)  # freeing what is loaded takes a second
         (length,) = _LENGTH.unpack(head)
         request: dict[str, Any] = json.loads(control.recv(length, socket.MSG_WAITALL))
+        answer: int | None = None
         if "pid" in request:
             answer = _status(request["pid"])
             if answer is not None:
                 helpers.end(request["pid"])
+        elif "kinds" in request:
+            function.load(request["kinds"])
+            loaded = True
         else:
             if request["load"] and not loaded:
                 function.load()

@@ -3,9 +3,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from pipelines.parsing.formats import MARKDOWN, PDF
 from pipelines.settings.base import Settings
 from resources.settings_file import Project
-from resources.state.parts import Parts
+from resources.state.parts import Parts, Warmup
 
 
 class Closable:
@@ -48,3 +51,25 @@ def test_parts_under_other_settings_share_what_is_lent(tmp_path: Path) -> None:
     assert other.project.settings is settings
     parts.close()
     other.close()
+
+
+class _Pool:
+    def __init__(self) -> None:
+        self.begun = list[list[str]]()
+
+    def begin(self, kinds: list[str]) -> None:
+        self.begun.append(kinds)
+
+
+@pytest.mark.parametrize(
+    ("names", "begun"), [(["a.md", "b.pdf"], []), (["a.md", "b.pdf", "c.md", "d.bin"], [[PDF, MARKDOWN]])]
+)
+def test_a_folder_of_more_than_a_few_documents_begins_the_loading_of_their_readers(
+    tmp_path: Path, names: list[str], begun: list[list[str]]
+) -> None:
+    (tmp_path / "within").mkdir()
+    for name in names:
+        (tmp_path / "within" / name).touch()
+    pool: Any = _Pool()
+    Warmup(Parts(project(tmp_path), pool=pool)).begin([tmp_path, tmp_path / "missing"])
+    assert pool.begun == begun

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def test_every_function_of_the_table_is_there() -> None:
 class Shouting:
     """A function that knows no documents."""
 
-    def load(self) -> None: ...
+    def load(self, kinds: Sequence[str] = ()) -> None: ...
 
     def warm(self) -> None: ...
 
