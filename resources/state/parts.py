@@ -62,9 +62,10 @@ class Warmup:
         self._asked = added_bytes > FEW_BYTES
 
     def import_models(self) -> None:
-        """Begin the imports in a thread while this process waits for others. They begin once, and only after
-        `start`."""
-        if self._asked and not self._threads and self._parts.project.settings.embedder.endpoint is None:
+        """Begin the imports for a model that is named in the settings in a thread while this process waits for others.
+        They begin once, and only after `start`. A shipped preset needs none of them on a processor."""
+        embedder = self._parts.project.settings.embedder
+        if self._asked and not self._threads and embedder.model is not None and embedder.endpoint is None:
             self._threads.append(threading.Thread(target=_import_models, daemon=True, name="warm"))
             self._threads[0].start()
 

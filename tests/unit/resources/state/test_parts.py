@@ -2,11 +2,13 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from pipelines.parsing.formats import MARKDOWN, PDF
 from pipelines.settings.base import Settings
+from resources.documents.pool import DocumentPool
 from resources.settings_file import Project
 from resources.state.parts import Parts, Warmup
 
@@ -73,3 +75,23 @@ def test_a_folder_of_more_than_a_few_documents_begins_the_loading_of_their_reade
     pool: Any = _Pool()
     Warmup(Parts(project(tmp_path), pool=pool)).begin([tmp_path, tmp_path / "missing"])
     assert pool.begun == begun
+
+
+NAMED: dict[str, Any] = {"model": "models/own", "revision": "1"}
+
+
+@pytest.mark.parametrize(
+    ("embedder", "imports"),
+    [({}, False), ({"preset": "english-small"}, False), (NAMED, True), ({**NAMED, "endpoint": "http://e/v1"}, False)],
+)
+def test_torch_is_imported_early_for_a_named_model_alone(
+    tmp_path: Path, embedder: dict[str, str], imports: bool
+) -> None:
+    settings = Settings.model_validate({"embedder": embedder})
+    pool = mock.create_autospec(DocumentPool, instance=True)
+    warmup = Warmup(Parts(Project(settings, None, tmp_path, tmp_path), pool=pool))
+    with mock.patch("resources.state.parts._import_models") as imported:
+        warmup.start(1, 1_000_000)
+        warmup.import_models()
+        warmup.join()
+    assert imported.called is imports
