@@ -75,10 +75,11 @@ def test_no_model_is_asked_where_the_rules_can_tell_or_the_text_is_in_another_sc
 
 
 @pytest.mark.slow
-def test_torch_is_not_imported_for_a_segmenter_and_can_be_later() -> None:
+def test_torch_and_commands_are_not_imported_for_a_segmenter_and_can_be_later() -> None:
     said = (
         "import sys; from resources.models.text_models import TextModels; "
         f"TextModels().split([{TEXT!r}], 'en'); "
-        "assert 'spacy' in sys.modules and 'torch' not in sys.modules; import torch; torch.tensor([1])"
+        "assert 'spacy' in sys.modules and not {'torch', 'spacy.cli', 'typer'} & sys.modules.keys(); "
+        "import torch; torch.tensor([1]); import spacy.cli; spacy.cli.info()"
     )
     subprocess.run([sys.executable, "-c", said], cwd=ROOT, check=True)
