@@ -240,10 +240,8 @@ def _chunks(ends: Hashes, sentences: Iterable[pa.Table], seed: int) -> tuple[NDA
 
 
 def _hashes(rows: pa.Table, column: str, seed: int) -> Hashes:
-    import polars as pl
-
-    hashes: Hashes = pl.Series(rows[column]).hash(seed).to_numpy()
-    return hashes
+    hashes = (hash((seed, value)) for value in rows[column].to_pylist())
+    return np.fromiter(hashes, np.int64, rows.num_rows).view(np.uint64)
 
 
 def _link_problem(
