@@ -24,7 +24,7 @@ from resources.models.embedders.specs import ENGLISH, MULTILINGUAL, preset_spec
 from resources.models.embedders.transformer import TransformerEmbedder
 from tests.support.direct_runs import quick_runs
 from tests.support.places import ROOT
-from tests.support.projects import DOCUMENTS, Project, make_project
+from tests.support.projects import DOCUMENTS, Project, make_project, new_database
 
 pytestmark = pytest.mark.integration
 
@@ -167,7 +167,6 @@ def project(server_url: str, tmp_path_factory: pytest.TempPathFactory) -> Projec
     made: Project = make_project(tmp_path_factory.mktemp("light"), embedder={"preset": ENGLISH})
     with quick_runs():
         made.index()
-    (made.state / "dagster").mkdir()  # a state without it is one of a first run, which imports Dagster at once
     return made
 
 
@@ -200,12 +199,20 @@ def test_a_run_imports_what_its_changes_need(project: Project) -> None:
     project.write("archive/keys.md", DOCUMENTS["archive/keys.md"] + "The second key is in the safe.\n")
     said, imported = imported_by(project, "index")
     assert said["documents"]["changed"] == 1 and said["embedded"]["chunks"] == 1
-    assert not imported & {*HEAVY, "dagster", "sqlalchemy", "assets"}, "few texts were embedded, and no job was run"
+    assert not imported & {*HEAVY, *RUN}, "few texts were embedded, and no job was run"
 
     (project.docs / "archive/keys.md").unlink()
     said, imported = imported_by(project, "index")
     assert said["documents"]["removed"] == 1
-    assert not imported & {*HEAVY, "dagster", "sqlalchemy", "assets"}, "nothing was embedded, and no job was run"
+    assert not imported & {*HEAVY, *RUN}, "nothing was embedded, and no job was run"
+
+
+@pytest.mark.slow
+def test_a_first_run_of_few_documents_imports_what_it_needs(server_url: str, tmp_path: Path) -> None:
+    with new_database(server_url) as url:
+        said, imported = imported_by(make_project(tmp_path, database=url, embedder={"preset": ENGLISH}), "index")
+    assert said["documents"]["added"] == len(DOCUMENTS) and said["published"]
+    assert not imported & {*HEAVY, *RUN}
 
 
 @pytest.mark.slow
