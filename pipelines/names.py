@@ -20,7 +20,6 @@ from pathlib import PurePosixPath
 from pipelines.dates import MONTHS
 from pipelines.terms import terms_of
 
-VERSION = 1
 WHOLE, RUN = "=", "+"
 """Prefixes of two kinds of terms: one word that may be several joined words, and a run of several words. A term of one
 kind in a document matches the other kind in a question; two runs would add nothing to their single words."""

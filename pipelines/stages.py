@@ -11,24 +11,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipelines import terms, tokens
+from pipelines import tokens
 from pipelines.fingerprint import fingerprint
-from pipelines.indexing import (
-    abbreviations,
-    embeddings,
-    enrichment,
-    overlap,
-    packed_chunks,
-    sentence_links,
-    sentences,
-    structural_chunks,
-)
-from pipelines.parsing import elements
 from pipelines.records import tables
 from pipelines.settings.base import Settings
 
 UNPARTITIONED = -1
 """Number in place of a bucket's for a table without partitions."""
+TERMS_VERSION = "terms-3"
+"""The version of the terms that pipelines/terms.py makes. The key of `chunks`, which has a table of terms, does not
+include it: raise that stage's version too."""
+NAMES_VERSION = 1
+"""The version of the names that pipelines/names.py makes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +41,8 @@ class Frozen:
 @dataclass(frozen=True, slots=True)
 class Stage:
     """One asset. It makes `tables` (name to record type) from `inputs` (table names), and `shaped_by` gives the
-    settings and frozen values that shape it, by name. It also `looks_at` tables that never decide alone: if they
+    settings and frozen values that shape it, by name. Raise `version` when the code of the stage makes other results of
+    the same inputs. The stage also `looks_at` tables that never decide alone: if they
     change, an input changes too, or the result is the same. A stage that is not `parted` makes one table of all
     documents."""
 
@@ -91,7 +86,7 @@ def _stages() -> tuple[Stage, ...]:
         Stage("raw_documents", 1, tables("raw_documents"), (), lambda s, r: {}),
         Stage(
             "parsed_elements",
-            elements.STAGE_VERSION,
+            10,
             tables("parsed_documents", "parsed_elements"),
             ("raw_documents",),
             # Off, bar codes are in no key, so that what was parsed before they could be read stays.
@@ -104,21 +99,21 @@ def _stages() -> tuple[Stage, ...]:
         ),
         Stage(
             "figure_descriptions",
-            enrichment.FIGURE_VERSION,
+            1,
             tables("figure_descriptions"),
             ("parsed_documents", "parsed_elements"),
             lambda s, r: _reply_values(s, r, "figure"),
         ),
         Stage(
             "structural_chunks",
-            structural_chunks.VERSION,
+            5,
             tables("structural_chunks"),
             ("parsed_documents", "parsed_elements", "figure_descriptions"),
             lambda s, r: _settings(s, "chunking", "clause_tokens", "max_tokens"),
         ),
         Stage(
             "packed_chunks",
-            packed_chunks.VERSION,
+            6,
             tables("packed_chunks"),
             ("structural_chunks", "parsed_elements"),
             lambda s, r: {
@@ -129,7 +124,7 @@ def _stages() -> tuple[Stage, ...]:
         ),
         Stage(
             "chunks",
-            overlap.VERSION,
+            6,
             tables("chunks", "chunk_terms"),
             ("packed_chunks", "parsed_documents"),
             lambda s, r: {
@@ -140,7 +135,7 @@ def _stages() -> tuple[Stage, ...]:
         ),
         Stage(
             "sentences",
-            sentences.VERSION,
+            6,
             tables("sentences", "filtered_sentences"),
             ("chunks", "parsed_documents", "parsed_elements", "structural_chunks"),
             lambda s, r: {
@@ -150,28 +145,28 @@ def _stages() -> tuple[Stage, ...]:
         ),
         Stage(
             "abbreviations",
-            abbreviations.VERSION,
+            1,
             tables("abbreviations"),
             ("parsed_documents", "parsed_elements"),
             lambda s, r: {},
         ),
         Stage(
             "document_summaries",
-            enrichment.SUMMARY_VERSION,
+            2,
             tables("document_summaries"),
             ("chunks", "parsed_documents", "sentences"),
             lambda s, r: _enrichment_values(s, r, "summary"),
         ),
         Stage(
             "chunk_contexts",
-            enrichment.CONTEXT_VERSION,
+            4,
             tables("chunk_contexts"),
             ("chunks", "parsed_documents", "sentences"),
             lambda s, r: _enrichment_values(s, r, "context"),
         ),
         Stage(
             "chunk_embeddings",
-            embeddings.VERSION,
+            1,
             tables("chunk_embeddings"),
             ("chunks", "document_summaries", "chunk_contexts"),
             lambda s, r: {"embedder": r.embedder},
@@ -179,7 +174,7 @@ def _stages() -> tuple[Stage, ...]:
         ),
         Stage(
             "sentence_embeddings",
-            embeddings.VERSION,
+            1,
             tables("sentence_embeddings", "sentence_search_embeddings"),
             ("sentences", "chunks", "chunk_embeddings"),
             lambda s, r: {"embedder": r.embedder, **_settings(s, "sentences", "embedded")},
@@ -187,7 +182,7 @@ def _stages() -> tuple[Stage, ...]:
         ),
         Stage(
             "sentence_links",
-            sentence_links.VERSION,
+            3,
             tables("sentence_links"),
             ("sentences", "sentence_embeddings"),
             # The embedder's name decides which of the floors holds; its identity is in the key before.
@@ -240,7 +235,7 @@ def generation_key(settings: Settings, installed: Frozen) -> str:
 
 
 def _shape(settings: Settings, installed: Frozen) -> list[Any]:
-    return [list(stage_keys(settings, installed).values()), settings.chunking.overlap_floor, terms.VERSION]
+    return [list(stage_keys(settings, installed).values()), settings.chunking.overlap_floor, TERMS_VERSION]
 
 
 IN_POSTGRES = ("corpus_statistics", "term_statistics", "indexed_documents", "search_index")

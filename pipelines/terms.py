@@ -21,7 +21,6 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import Any
 
-VERSION = "terms-3"
 STEM_LETTERS = 6
 LONGEST = 64
 """Most characters of a term; longer words are cut, so that a term always fits an index entry."""

@@ -37,7 +37,6 @@ from typing import NamedTuple
 
 from pipelines.records import Abbreviation, Element, ParsedDocument
 
-VERSION = 1
 SHORTEST, LONGEST = 2, 10
 """Fewest and most characters of a short form."""
 MOST_SHORT_WORDS = 2

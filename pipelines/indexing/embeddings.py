@@ -19,7 +19,6 @@ from pipelines.records import Chunk
 # ---------------------------------------------------------------- embeddings
 
 
-VERSION = 1
 LEAST_MEAN = 1e-3
 UNIT = 0.01
 """Largest allowed difference between the length of a vector and 1."""

@@ -37,7 +37,6 @@ from pipelines.records import (
 # ---------------------------------------------------------------- summaries
 
 
-SUMMARY_VERSION = 2
 LONGEST = 8000
 """Most characters of one chunk in a prompt."""
 MARKS = {
@@ -160,9 +159,6 @@ def _choose(candidates: Sequence[Sentence], characters: int) -> list[str]:
 # ---------------------------------------------------------------- contexts
 
 
-CONTEXT_VERSION = 4
-
-
 def context_window(chunks: int, at: int, width: int) -> tuple[range, range]:
     """Return the neighbours (before, after) of chunk `at` that its prompt shows: floor(w/2) and ceil(w/2), shifted at
     the document's ends so that there are w neighbours if the document is long enough."""
@@ -245,7 +241,6 @@ def _key_sentence(chunk: Chunk, before: Sequence[Sentence]) -> str:
 # The header chain and the caption of a figure say what is around it, so its prompt need not.
 
 
-FIGURE_VERSION = 1
 CHARACTERS = 600
 UNSEEN = "unseen"
 """Method of a figure whose picture cannot be shown to a model; the note says why."""

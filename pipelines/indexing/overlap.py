@@ -21,7 +21,6 @@ from pipelines.ports import Vectors
 from pipelines.records import DESCRIPTION, Chunk, PackedChunk, Span
 from pipelines.tokens import TokenIndex, count_tokens
 
-VERSION = 6
 CONDITIONAL, UNCONDITIONAL = "structure", "recursive"
 FALLBACK_FLOOR = 0.55
 """Cosine for vectors of resources/models/embedders/e5_weights.py: the fixed floor that best separates adjacent from

@@ -440,7 +440,6 @@ def _cumulate(vectors: Vectors, band: int) -> NDArray[np.int64]:
 # ---------------------------------------------------------------- packed chunks
 
 
-VERSION = 6
 SHORT_PARAGRAPH = 64
 SPLITTERS: Mapping[str, Splitter] = {
     "structure": split_by_structure,

@@ -422,7 +422,6 @@ def _ask(
 # ---------------------------------------------------------------- sentence links
 
 
-VERSION = 3
 STEP = 0.05
 """Amount by which the floor is lowered if no pair of sentences reaches it."""
 EXACT_PAIRS = 1_000_000_000

@@ -28,7 +28,6 @@ from pipelines.records import (
     StructuralChunk,
 )
 
-VERSION = 6
 CODE = "code"
 SOURCES = {
     "table-row": "table_row",

@@ -24,7 +24,6 @@ from pipelines.parsing.pictures import ALT, FIGURE, IMAGE, IMAGE_HASH
 from pipelines.records import DESCRIPTION, Element, FigureDescription, ParsedDocument, Span, StructuralChunk
 from pipelines.tokens import TokenIndex, count_tokens
 
-VERSION = 5
 CEILING = 512
 """Tokens above which a table row or a description is divided, unless the settings say otherwise."""
 CHAIN_ENDS = 8

@@ -198,7 +198,6 @@ def lay_table(block: Block, start: int) -> tuple[str, list[Place], list[Cell]]:
 # ---------------------------------------------------------------- elements of a document
 
 
-STAGE_VERSION = 10
 KINDS = frozenset(
     (
         "heading",

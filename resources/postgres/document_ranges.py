@@ -23,13 +23,21 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pipelines import terms
 from pipelines.errors import DatabaseError, PinciteError, SettingsError
 from pipelines.fingerprint import fingerprint
 from pipelines.ranges import ALL_IDS, bucket_range
 from pipelines.settings.base import Settings, shaped_as
 from pipelines.settings.models import EnrichmentSettings, LlmSettings
-from pipelines.stages import STAGE_OF_TABLE, STAGES, UNPARTITIONED, Frozen, chunking_key, generation_key, stage_keys
+from pipelines.stages import (
+    STAGE_OF_TABLE,
+    STAGES,
+    TERMS_VERSION,
+    UNPARTITIONED,
+    Frozen,
+    chunking_key,
+    generation_key,
+    stage_keys,
+)
 from resources.postgres.run_lock import lock, unlock
 from resources.postgres.statements import query
 
@@ -67,7 +75,7 @@ def sharded_generation_key(settings: Settings, installed: Frozen, buckets: int, 
     """Return the key that an older version gave a generation with `buckets` buckets of `shards` shards each."""
     keys = list(sharded_keys(settings, installed, buckets * shards).values())
     return fingerprint(
-        "generation", keys, settings.chunking.overlap_floor, terms.VERSION, *([buckets] if shards > 1 else [])
+        "generation", keys, settings.chunking.overlap_floor, TERMS_VERSION, *([buckets] if shards > 1 else [])
     )
 
 

@@ -12,28 +12,27 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pipelines import names
 from pipelines.errors import IndexStateError
 from pipelines.fingerprint import combine
-from pipelines.indexing.indexed_documents import VERSION, DocumentFacts, document_facts
 from pipelines.plural import plural
 from pipelines.ranges import ALL_IDS, bucket_of, bucket_range
 from pipelines.records import ChunkTerms, ParsedDocument, RawDocument, SentenceLink
-from pipelines.schemas import from_table
+from pipelines.stages import NAMES_VERSION
 from resources.engine import StageReport
 from resources.postgres.catalog import IndexCommit, add_statistics, commit_index_rows
 from resources.postgres.generation_tables import EMPTY, GenerationTables
-from resources.postgres.index_rows import IndexedDocument
 from resources.postgres.vector_indexes import INDEXED_TABLES, Indexed, index_name
-from resources.stages.part_rows import INPUTS, TERMS, PartRows, changed_groups, read_part
 from resources.state import generation as generations
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
+    from pipelines.indexing.indexed_documents import DocumentFacts
     from pipelines.ranges import Range
     from resources.engine import Part
     from resources.postgres.catalog import GenerationRow
+    from resources.postgres.index_rows import IndexedDocument
+    from resources.stages.part_rows import PartRows
     from resources.state.state import State
 
 
@@ -60,6 +59,8 @@ class BucketWrite:
     def plan(self, index: GenerationTables) -> None:
         """Find the documents to write, delete or hold before anything is written. If Postgres has no documents, they
         are examined only in `batches`."""
+        from resources.stages.part_rows import changed_groups
+
         known, left = {} if self.whole else self.stands, set(self.stands)
         for part in self.parts if self.stands else ():
             found = self._read(part)
@@ -85,6 +86,8 @@ class BucketWrite:
             yield documents
 
     def _read(self, part: Part) -> PartRows:
+        from resources.stages.part_rows import read_part
+
         if self._last is None or self._last.part is not part:
             self._last = None
             self._last = read_part(part)
@@ -154,14 +157,16 @@ class IndexBuild:
                 known = parts if before and not touched else {}
                 self._write_bucket(bucket, made[bucket], wanted, touched, known, report)
             self._state.run.progress("indexed_documents", done, len(buckets))
-        if len(buckets) == self._state.settings.buckets and self.generation.statistics.get(NAMES) != names.VERSION:
-            self.note({NAMES: names.VERSION})
+        if len(buckets) == self._state.settings.buckets and self.generation.statistics.get(NAMES) != NAMES_VERSION:
+            self.note({NAMES: NAMES_VERSION})
         report.seconds = time.perf_counter() - started
         return report
 
     def _parts(self, buckets: Sequence[int]) -> dict[int, list[Part]]:
         """Return the parts from which the rows of each of these buckets are made. Raise IndexStateError
         (`missing_input`)."""
+        from resources.stages.part_rows import INPUTS, TERMS
+
         found: dict[int, list[Part]] = {bucket: [] for bucket in buckets}
         for part in self._state.engine.parts((*INPUTS, TERMS), buckets, require=True):
             found[part.bucket].append(part)
@@ -188,7 +193,7 @@ class IndexBuild:
             return False
         valid, terms = self.index.vector_indexes.states(), self.generation.statistics.get("terms")
         return (
-            self.generation.statistics.get(NAMES) == names.VERSION
+            self.generation.statistics.get(NAMES) == NAMES_VERSION
             and self.precision == self.generation.precision
             and self.index.link_count() == links.rows
             and (terms is None or self.index.term_count() == terms)
@@ -210,6 +215,8 @@ class IndexBuild:
     def documents(self, bucket: int) -> Iterator[list[IndexedDocument]]:
         """Yield a bucket's documents with their rows according to Parquet, one part at a time. A part is freed before
         the next is read."""
+        from resources.stages.part_rows import read_part
+
         for part in self._parts([bucket])[bucket]:
             found = read_part(part)
             yield found.documents(list(found.hashes))
@@ -277,6 +284,9 @@ class IndexBuild:
     def freeze_terms(self) -> None:
         """Count document frequencies and the mean length for the lexical index, once per generation. Deleted
         frequencies are counted again."""
+        from pipelines.schemas import from_table
+        from resources.stages.part_rows import INPUTS, TERMS
+
         statistics = self.generation.statistics
         if not statistics.get("chunks"):  # all documents had failed: no row was weighed by these
             statistics = {name: value for name, value in statistics.items() if name != "average_terms"}
@@ -294,7 +304,7 @@ class IndexBuild:
         average = statistics.get("average_terms", total / chunks if chunks else 1.0)
         values = {"chunks": chunks, "average_terms": average, "terms": sum(map(len, frequency.values()))}
         if "average_terms" not in statistics:  # no row was written before
-            values[NAMES] = names.VERSION
+            values[NAMES] = NAMES_VERSION
 
         def commit(connection: Connection[Any]) -> None:
             self._state.replace_generation(add_statistics(connection, self.generation.generation, values))
@@ -305,6 +315,8 @@ class IndexBuild:
 
     def load_links(self) -> None:
         """Make RELATED_TO in Postgres equal to Parquet. Nothing is read if it already is."""
+        from pipelines.schemas import from_table
+
         links = self._state.engine.whole("sentence_links")
         output, count = links.output("sentence_links"), links.rows("sentence_links")
         loaded = self._catalog.index_commits("loaded_links", self.key).get(ALL_IDS[0])
@@ -361,6 +373,9 @@ class IndexBuild:
 
 
 def _facts(part: Part) -> dict[str, DocumentFacts]:
+    from pipelines.indexing.indexed_documents import document_facts
+    from pipelines.schemas import from_table
+
     raws = {raw.doc_id: raw for raw in from_table(RawDocument, part.read("raw_documents"))}
     parsed = from_table(ParsedDocument, part.read("parsed_documents"))
     return {document.doc_id: document_facts(raws[document.doc_id], document) for document in parsed}
@@ -369,6 +384,8 @@ def _facts(part: Part) -> dict[str, DocumentFacts]:
 def _hashes(parts: Sequence[Part]) -> tuple[dict[str, str], set[str]]:
     """Return the hashes for the rows of these parts' documents according to Parquet, and the held documents (those that
     keep their rows although they failed)."""
+    from resources.stages.part_rows import read_part
+
     hashes, held = dict[str, str](), set[str]()
     for part in parts:
         found = read_part(part)
@@ -385,5 +402,8 @@ def _chunks_but(held: Collection[str], part: Part) -> int:
 
 def _input(parts: Sequence[Part]) -> str:
     """Return a hash of the inputs of these parts' rows, and of the rules for making rows."""
+    from pipelines.indexing.indexed_documents import VERSION
+    from resources.stages.part_rows import INPUTS
+
     inputs = (text for part in parts for text in (*map(part.output, INPUTS), *map(part.input, INPUTS)))
     return combine([f"rows {VERSION}", *inputs]) if parts else combine([])

@@ -147,7 +147,6 @@ def test_a_generation_from_before_is_asked_without_names_and_gets_them_by_the_ne
     project = make_project(tmp_path / "project", texts, database=fresh_url, embedder=embedder)
     with monkeypatch.context() as before:
         before.setattr("pipelines.indexing.indexed_documents.VERSION", 1)
-        before.setattr("resources.stages.indexed_documents.VERSION", 1)
         project.index()
     project.rows("DELETE FROM g0001.document_names")
     project.rows("UPDATE pincite.generations SET statistics = statistics - 'document_names'")

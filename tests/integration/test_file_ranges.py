@@ -118,7 +118,7 @@ def small_files(most: int, fewest: int = 0) -> Iterator[None]:
 def nothing_made() -> Iterator[None]:
     """No document is parsed, and not all sentences are compared."""
     with (
-        mock.patch("resources.stages.make.parse_task", side_effect=AssertionError("parsed")),
+        mock.patch("resources.documents.protocol.parse_task", side_effect=AssertionError("parsed")),
         mock.patch("resources.stages.sentence_links.LinkedSentences", side_effect=AssertionError("all compared")),
     ):
         yield
@@ -272,7 +272,7 @@ def test_an_edit_rewrites_one_file_of_each_table(project: Project) -> None:
         project.index(code=3)
         before = {table: committed(project, table) for table in STAGE_TABLES}
         project.write("rule-07.md", "# Rule 7\n\nIt says a third thing.")
-        with mock.patch("resources.stages.indexed_documents.read_part", wraps=read_part) as read:
+        with mock.patch("resources.stages.part_rows.read_part", wraps=read_part) as read:
             project.index(code=3)
         assert read.call_count == 1, "only the part that changed is read for the rows in Postgres"
         doc_id = document_id("docs", "rule-07.md")

@@ -103,7 +103,7 @@ def test_a_part_is_read_when_nothing_of_another_is_held(project: Project, monkey
             asked.append(len(names))
         return rows(diff, key, names, columns)
 
-    monkeypatch.setattr("resources.stages.indexed_documents.read_part", read)
+    monkeypatch.setattr("resources.stages.part_rows.read_part", read)
     monkeypatch.setattr(_TableDiff, "rows", watched)
     assert project.run("verify").json["problems"] == []
     assert there == [0] * len(parts(project)) and len(there) > 3 * BUCKETS

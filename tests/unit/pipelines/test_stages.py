@@ -5,10 +5,17 @@ from typing import Any
 
 import pytest
 
-from pipelines import terms
-from pipelines.indexing import overlap
 from pipelines.settings.base import Settings, settings_from
-from pipelines.stages import STAGE_OF_TABLE, STAGES, Frozen, chunking_key, code_versions, generation_key, stage_key
+from pipelines.stages import (
+    STAGE_OF_TABLE,
+    STAGES,
+    TERMS_VERSION,
+    Frozen,
+    chunking_key,
+    code_versions,
+    generation_key,
+    stage_key,
+)
 
 FROZEN = Frozen({"en": 0.4}, "embedder-a", "vectors", "sentence models")
 UNFROZEN = replace(FROZEN, floors={})
@@ -161,4 +168,4 @@ def test_where_rows_lie_is_in_no_key_of_a_stage(values: dict[str, object]) -> No
 
 def test_terms_are_made_anew_where_they_are_of_another_version() -> None:
     """`chunk_terms` stands beside `chunks`, whose key does not hold the version of terms: raise both."""
-    assert (terms.VERSION, overlap.VERSION) == ("terms-3", 6)
+    assert (TERMS_VERSION, STAGES["chunks"].version) == ("terms-3", 6)
