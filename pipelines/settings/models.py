@@ -264,7 +264,7 @@ class LlmSettings(Section):
         description="By model: `{model: NAME}` of the one before it, whose texts are kept; only new and changed "
         "prompts go to the new one.",
     )
-    roles: RolesSettings = RolesSettings()
+    roles: RolesSettings = RolesSettings.model_construct()
 
     @model_validator(mode="after")
     def _private(self) -> LlmSettings:

@@ -270,10 +270,10 @@ class QuerySettings(Section):
     evidence_weight: float = Field(
         0.3, ge=0, le=1, description="Weight of the document's score in the reranker `evidence`."
     )
-    fusion_weights: FusionWeights = FusionWeights()
-    weighted: WeightedSettings = WeightedSettings()
-    sentence: SentenceRouteSettings = SentenceRouteSettings()
-    cross_encoder: CrossEncoderSettings = CrossEncoderSettings()
+    fusion_weights: FusionWeights = FusionWeights.model_construct()
+    weighted: WeightedSettings = WeightedSettings.model_construct()
+    sentence: SentenceRouteSettings = SentenceRouteSettings.model_construct()
+    cross_encoder: CrossEncoderSettings = CrossEncoderSettings.model_construct()
     context_passages: int = Field(3, ge=1, le=50, description="Best hits that an answer is made from.")
     context_tokens: int = Field(2000, ge=16, description="Most tokens of the passages that an answer is made from.")
     context_repeats: bool = Field(

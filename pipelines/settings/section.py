@@ -19,7 +19,7 @@ from pydantic.fields import FieldInfo
 class Section(BaseModel):
     """A frozen section of settings; an unknown key is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 # ---------------------------------------------------------------- mistakes

@@ -55,7 +55,7 @@ class ServeSettings(Section):
         description="Who asks: nobody in particular, on loopback alone, who finds public documents; who has a token "
         "(`pincite tokens add`); or whom a proxy names.",
     )
-    proxy: ProxySettings = ProxySettings()
+    proxy: ProxySettings = ProxySettings.model_construct()
     operators: str | None = Field(
         None, description="A group whose members see the names of all failed documents on the page of the state."
     )
