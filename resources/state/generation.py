@@ -12,21 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pipelines.errors import IndexStateError
-from pipelines.indexing.overlap import CONDITIONAL, EVERY, FALLBACK_FLOOR, calibrations, cosines_of
-from pipelines.ports import TextEmbedder, Vectors
 from pipelines.records import UNKNOWN_LANGUAGE, Failure, PackedChunk
 from pipelines.settings.base import Settings
 from pipelines.stages import STAGE_OF_TABLE, STAGES, Frozen, chunking_key, generation_key, stage_keys
-from resources.documents.protocol import InputRows, Task
-from resources.engine.vectors import matrix
 from resources.models.embedders.e5_weights import static_identity
 from resources.models.embedders.specs import OTHER_SCRIPT, EmbedderSpec, choose_preset, resolve, unresolved_identity
 from resources.models.text_models import sentence_models_identity
 
 if TYPE_CHECKING:
+    from pipelines.ports import TextEmbedder, Vectors
     from resources.documents.pool import DocumentPool
     from resources.engine import Engine
     from resources.postgres.catalog import Catalog, GenerationRow
@@ -42,6 +39,9 @@ def static_vectors(pool: DocumentPool, chunks: Sequence[PackedChunk]) -> tuple[l
     reports them.
     """
     import numpy as np
+
+    from resources.documents.protocol import InputRows, Task
+    from resources.engine.vectors import matrix
 
     own = {doc_id: list(same) for doc_id, same in groupby(chunks, lambda chunk: chunk.doc_id)}
     tasks = (
@@ -72,7 +72,7 @@ contain a password."""
 LEAST_DRIFT = 100
 """Least change of a corpus, in chunks, that counts as drift, since a few chunks are a large share of a small corpus."""
 
-StaticVectors = Callable[[Sequence[PackedChunk]], tuple[list[PackedChunk], Vectors]]
+StaticVectors: TypeAlias = "Callable[[Sequence[PackedChunk]], tuple[list[PackedChunk], Vectors]]"
 """A function that returns the readable ones of the given chunks, with their unit vectors from the fast embedder of the
 chunking settings."""
 
@@ -263,6 +263,8 @@ def _floors(
 ) -> Mapping[str, dict[str, Any]]:
     """Return overlap calibrations by language: inherited from the newest generation with the same chunking settings, or
     else computed."""
+    from pipelines.indexing.overlap import CONDITIONAL, calibrations, cosines_of
+
     models = installed_models(settings)
     for generation in reversed(others):
         if generation.statistics.get("chunking") == chunking_key(settings, models):
@@ -318,4 +320,6 @@ def swap_of(catalog: Catalog, settings: Settings, engine: Engine, generation: Ge
 
 
 def floor_for(frozen: Frozen, language: str) -> float:
+    from pipelines.indexing.overlap import EVERY, FALLBACK_FLOOR
+
     return frozen.floors.get(language, frozen.floors.get(EVERY, FALLBACK_FLOOR))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -122,16 +122,21 @@ class _LazyPart(Generic[T]):
 class Parts:
     """The parts of one state under one project's settings, each opened at first use.
 
-    `given` maps names to replacements, or to parts that another object has opened and will close.
+    `given` maps names to replacements, or to parts that another object has opened and will close. The parts named in
+    `lent` are those of `lender`, which opens and closes them.
     """
 
-    def __init__(self, project: Project, **given: Any) -> None:
+    def __init__(self, project: Project, lender: Parts | None = None, lent: Collection[str] = (), **given: Any) -> None:
         protect_children()
-        shut(project.state)
+        if lender is None:
+            shut(project.state)
         self.project = project
+        self._lender, self._lent = lender, frozenset(lent)
         self._opened, self._given = dict(given), frozenset(given)
 
     def open_part(self, name: str, make: Callable[[Parts], Any]) -> Any:
+        if name in self._lent:
+            return getattr(self._lender, name)
         if name not in self._opened:
             self._opened[name] = make(self)
         return self._opened[name]
@@ -154,10 +159,12 @@ class Parts:
     def store(self) -> ObjectStore | None:
         """Return the object store of tables and raw files, or None if tables are in the state folder and raw files stay
         in their sources."""
+        address = self.project.settings.tables
+        if not address:
+            return None
         from resources.object_store import open_store
 
-        address = self.project.settings.tables
-        return open_store(address) if address else None
+        return open_store(address)
 
     @_LazyPart
     def copies(self) -> LocalCache:
@@ -188,9 +195,11 @@ class Parts:
     @_LazyPart
     def stored_documents(self) -> StoredDocuments | None:
         """Return the raw files in the object store, if there is one."""
+        if not self.store:
+            return None
         from resources.sources.stored_documents import StoredDocuments
 
-        return StoredDocuments(self.store, self.copies) if self.store else None
+        return StoredDocuments(self.store, self.copies)
 
     @_LazyPart
     def pool(self) -> DocumentPool:
@@ -215,7 +224,7 @@ class Parts:
 
     def with_settings(self, settings: Settings, *lent: str) -> Parts:
         """Return the parts of the same state under other settings; the parts named in `lent` are shared."""
-        return Parts(replace(self.project, settings=settings), **{name: getattr(self, name) for name in lent})
+        return Parts(replace(self.project, settings=settings), self, lent)
 
     def release(self, name: str) -> None:
         """Close a part that was opened here. The next use opens it again."""

@@ -6,7 +6,6 @@ It works without Dagster and does not depend on stages, which resources/stages/m
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from pipelines.settings.base import Settings, shaped_as
@@ -16,13 +15,13 @@ from resources.memory import give_back
 from resources.parsers.installed import installed_versions
 from resources.settings_file import Project
 from resources.state import generation as generations
-from resources.state.generation import static_vectors
 from resources.state.listing import SourceListing
 from resources.state.parts import Parts, Warmup
 from resources.state.run import Run
 
 if TYPE_CHECKING:
-    from pipelines.ports import CountingEmbedder
+    from pipelines.ports import CountingEmbedder, Vectors
+    from pipelines.records import PackedChunk
     from resources.engine import Compute, StageReport
     from resources.llm.model import BoughtModel
     from resources.models.embedders.specs import EmbedderSpec
@@ -142,13 +141,17 @@ class State:
                 self._generation = generations.require_frozen(known)
                 self.engine.freeze(generations.frozen_of(self._generation))
                 return self._generation
-            static = partial(static_vectors, self.parts.pool)
-            made = generations.ensure_generation(self.parts.catalog, self.settings, self.engine, static, self.embedder)
+            made = generations.ensure_generation(
+                self.parts.catalog, self.settings, self.engine, self._static_vectors, self.embedder
+            )
             self.engine.freeze(generations.frozen_of(made))
             self._generation = made
             if known and known.generation != made.generation:
                 self.run.rebuilt.update(range(self.settings.buckets))
         return self._generation
+
+    def _static_vectors(self, chunks: Sequence[PackedChunk]) -> tuple[list[PackedChunk], Vectors]:
+        return generations.static_vectors(self.parts.pool, chunks)
 
     @property
     def generation(self) -> GenerationRow | None:
