@@ -22,8 +22,7 @@ from pipelines.plural import plural
 from pipelines.settings.base import Settings
 from pipelines.settings.models import key_variable
 from pipelines.stages import STAGES
-from resources.dagster_instance.home import close_dead_runs, home_of, instance_home, process_tag, usable
-from resources.dagster_instance.run_history import note_run, takes_more_runs
+from resources.dagster_instance.home import usable
 from resources.generations.due import Served, find_due, new_documents, served_now
 from resources.generations.upkeep import restricted_whatever
 from resources.models.embedders.specs import require_place
@@ -163,6 +162,8 @@ def _run_locked(
         require_models(state.settings)
         state.warmup.start(fresh.documents, fresh.added_bytes)
     buckets = range(state.settings.buckets) if retry_failed else due.buckets
+    from resources.dagster_instance.run_history import takes_more_runs
+
     state.run.report_start("beginning the run")
     few = due.touched is not None and due.touched <= FEW and not retry_failed
     direct = few and not _dagster_is_watched(state) and takes_more_runs(state.project.state / "dagster")
@@ -251,6 +252,8 @@ def _execute(state: State, prepared: AbstractContextManager[Callable[[], None]])
 def _dagster_is_watched(state: State) -> bool:
     """Say whether somebody may watch this state's runs in Dagster: its instance is an operator's, or `pincite ui` is
     running. Then even a small run is one of the job."""
+    from resources.dagster_instance.home import home_of
+
     home = state.project.state / "dagster"
     if home_of(state.project.state).resolve() != home.resolve():
         return True
@@ -265,6 +268,7 @@ def _dagster_is_watched(state: State) -> bool:
 def direct_run(state: State, due: range, allow_deletions: bool) -> Iterator[Callable[[], None]]:
     """Yield a function that does what the job `index` does for these buckets, without importing dagster. A record of
     the run waits in the state folder until Dagster is opened."""
+    from resources.dagster_instance.run_history import note_run
     from resources.generations.direct_run import failed_record, make_assets, run_record
 
     home, began = state.project.state / "dagster", time.time()
@@ -293,6 +297,7 @@ def dagster_job(
     from assets.declare import bucket_partitions
     from assets.definitions import build_defs
     from assets.metadata import key_of, record_direct_runs
+    from resources.dagster_instance.home import close_dead_runs, instance_home, process_tag
     from resources.dagster_instance.run_history import run_history
 
     logging.getLogger("dagster").setLevel(logging.ERROR)

@@ -8,22 +8,26 @@ import typing
 from collections.abc import Callable, Iterable
 from functools import cache
 from operator import attrgetter
-from typing import Any, TypeVar
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipelines.errors import IndexStateError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # ---------------------------------------------------------------- conversion
 
 
 R = TypeVar("R")
-_SCALARS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(), bytes: pa.binary()}
+_SCALARS = {str: "string", int: "int64", float: "float64", bool: "bool", bytes: "binary"}
+"""Arrow's names of the types of plain values."""
 
 
 def _arrow_type(annotation: Any) -> pa.DataType:
+    import pyarrow as pa
+
     if annotation in _SCALARS:
-        return _SCALARS[annotation]
+        return pa.type_for_alias(_SCALARS[annotation])
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (types.UnionType, typing.Union):
         return _arrow_type(next(item for item in arguments if item is not type(None)))
@@ -39,6 +43,8 @@ def _arrow_type(annotation: Any) -> pa.DataType:
 @cache
 def schema_of(record: type) -> pa.Schema:
     """Return the Arrow schema of a record type; vectors are float32."""
+    import pyarrow as pa
+
     hints = typing.get_type_hints(record)
     fields = []
     for name in (field.name for field in dataclasses.fields(record)):
@@ -113,6 +119,8 @@ def _hints(record: type) -> tuple[tuple[str, Any], ...]:
 
 def to_table(record: type, records: Iterable[Any]) -> pa.Table:
     """Return records of one type as a checked Arrow table."""
+    import pyarrow as pa
+
     rows, schema, columns = list(records), schema_of(record), []
     for field, (name, hint) in zip(schema, _hints(record), strict=True):
         values, deep = map(attrgetter(name), rows), _writer(hint)

@@ -21,9 +21,8 @@ from pipelines.groups import (
     require_few,
 )
 from pipelines.parsing.cleaning import clean_metadata, clean_text
+from pipelines.parsing.formats import WITH_HEADS
 from resources import yaml_text
-from resources.parsers.source_text import decode_plainly
-from resources.parsers.text.front_matter import WITH_HEADS, groups_at_top, groups_in_lines
 
 SIDE_CAR = ".meta.yaml"
 LARGEST_SIDE_CAR = 1 << 16
@@ -69,6 +68,9 @@ def may_restrict(content: bytes, media_type: str | None = None) -> bool:
     searched by its keys, any other file by lines that look like keys. A file with a media type may also be a document,
     so its head is searched too.
     """
+    from resources.parsers.source_text import decode_plainly
+    from resources.parsers.text.front_matter import groups_at_top, groups_in_lines
+
     text = decode_plainly(content[:LARGEST_SIDE_CAR])
     if not any(found[1] or means_groups(found[0]) for found in _KEYS.findall(text)):
         return False

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pincite.console import MOST_LINES, block, first_of, rows
-from pipelines.parsing.page_marks import label_of
-from pipelines.plots import Curves, Panel
 from pipelines.plural import plural
-from pipelines.records import Element, ParsedDocument, ParsedFile
-from resources.state.launched import ranges
-from resources.workers.sandbox import layers_text as sandbox_shown
+
+if TYPE_CHECKING:
+    from pipelines.plots import Panel
+    from pipelines.records import Element, ParsedDocument, ParsedFile
 
 # ---------------------------------------------------------------- index run
 
@@ -234,6 +233,8 @@ def sweep_shown(result: dict[str, Any]) -> str:
 def sweep_panels(result: dict[str, Any]) -> list[Panel]:
     """Return panels by minimum cosine: the links, the share of sentences with links, and the scores if there are
     any."""
+    from pipelines.plots import Curves
+
     swept = [row for row in result["rows"] if row["threshold"] is not None]
     marks = {"in use": result["floor"]} if result["floor"] else {}
 
@@ -315,6 +316,8 @@ def _indent(elements: Iterable[Element]) -> Iterable[tuple[Element, str]]:
 
 def outline_shown(document: ParsedDocument, parsed: ParsedFile, elements: Sequence[Element]) -> str:
     """Return one line for each element: number, page, kind and first words; then counts and warnings."""
+    from pipelines.parsing.page_marks import label_of
+
     pages = f"{plural(document.pages, 'page')}, " if document.pages else ""
     title = document.title + (" (its file name)" if document.title_is_file_name else "")
     lines = [
@@ -336,6 +339,8 @@ def outline_shown(document: ParsedDocument, parsed: ParsedFile, elements: Sequen
 
 
 def status_shown(result: dict[str, Any]) -> str:
+    from resources.workers.sandbox import layers_text as sandbox_shown
+
     parts = [f"state {result['state']}", ""]
     parts.append(
         rows(
@@ -406,6 +411,8 @@ def _cost_shown(cost: dict[str, Any]) -> str:
 
 
 def _worker_shown(worker: dict[str, Any]) -> str:
+    from resources.state.launched import ranges
+
     buckets = ranges(worker["buckets"])
     far = f"{worker['stage']}, {worker['done']} of {worker['total']}" if worker["total"] else worker["stage"]
     made = [far or "beginning", *([f"buckets {buckets}"] if buckets else [])]

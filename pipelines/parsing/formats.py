@@ -18,6 +18,10 @@ PAGED = frozenset({PDF, *PICTURES})
 """Media types of files whose pages can be drawn as pictures."""
 EPUB, ODT = "application/epub+zip", "application/vnd.oasis.opendocument.text"
 RTF_TEXT, RST, ORG = "application/rtf", "text/x-rst", "text/x-org"
+XML = "application/xml"
+WITH_HEADS = frozenset({MARKDOWN, PLAIN, HTML, XML, "text/csv", "text/tab-separated-values", RST, ORG})
+"""Media types whose heads are searched for groups: text that people edit. Messages have their own headers, and RTF is
+not edited by hand."""
 AUTO, OWN, UNSTRUCTURED = "auto", "own", "unstructured"
 _NAMED = "; reader="
 
@@ -85,7 +89,7 @@ FORMATS = (
     Format((".org",), ORG, _TITLED, _PANDOC),
     Format((".xls",), XLS, "sheets, tables, comments", begins=OLE),
     Format((".msg",), "application/vnd.ms-outlook", _MAIL, own=False, begins=OLE),
-    Format((".xml",), "application/xml", "text of its elements", own=False),
+    Format((".xml",), XML, "text of its elements", own=False),
     Format((".png",), PNG, _SCANNED, _OCR, begins=b"\x89PNG"),
     Format((".jpg", ".jpeg"), JPEG, _SCANNED, _OCR, begins=b"\xff\xd8\xff"),
     Format((".tif", ".tiff"), TIFF, _SCANNED, _OCR),

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import IndexStateError
 from pipelines.settings.base import DagsterSettings
 from pipelines.stages import STAGES
-from resources.dagster_instance.run_history import noted_runs
 from resources.postgres.run_lock import ENDS_WITHIN
 from resources.postgres.statements import query, statements
 from resources.processes import process_of
@@ -375,6 +374,8 @@ class LastRun:
 def last_runs(home: Path, most: int) -> list[LastRun]:
     """Return the newest runs first, also those that Dagster has not recorded yet. Runs that Dagster keeps elsewhere, or
     in a form unknown here, are left out."""
+    from resources.dagster_instance.run_history import noted_runs
+
     noted = [
         LastRun(each.job, each.status, _time_text(each.began), each.ended - each.began) for each in noted_runs(home)
     ]

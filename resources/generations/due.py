@@ -12,7 +12,6 @@ from pipelines.ranges import bucket_of
 from pipelines.records import Failure, RawDocument
 from pipelines.schemas import from_table
 from pipelines.stages import STAGES
-from resources.generations.publish import stored_verdict
 from resources.postgres.generation_tables import GenerationTables
 from resources.sources.sorted_spool import SortedSpool
 from resources.stages.indexed_documents import IndexBuild
@@ -88,6 +87,8 @@ def _due(state: State) -> Due:
             return replace(everything, touched=touched)
         return Due(range(min(changed), max(changed) + 1), touched=touched)
     if wanted.generation != live.generation:
+        from resources.generations.publish import stored_verdict
+
         return replace(everything, up_to_date=stored_verdict(state, wanted))
     counts = GenerationTables(state.database, wanted).counts()
     return replace(everything, up_to_date=PublishResult(wanted.generation, True, [], counts))

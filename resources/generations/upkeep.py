@@ -17,22 +17,15 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import ModelError, PinciteError, SettingsError, UsageError
 from pipelines.ranges import bucket_range
 from pipelines.records import RawDocument
-from pipelines.schemas import from_table
 from pipelines.stages import STAGES
-from resources.checks.audit import standing_problems, tuned_audit
-from resources.checks.hnsw_recall import to_be_judged
 from resources.engine import StageReport
-from resources.generations.publish import AUDITED_SHARE
 from resources.postgres.catalog import IndexCommit, commit_index_rows, each_generation
 from resources.postgres.generation_tables import GenerationTables
 from resources.postgres.row_security import shut_where_damaged
 from resources.postgres.statements import query
-from resources.sources.stored_documents import names_of, wanted_names
-from resources.stages.embedded_items import imported_vectors as waiting
 from resources.stages.indexed_documents import PARTS, IndexBuild
 from resources.stages.make import freeze_terms, link_sentences, make, with_repair, write_index
 from resources.state import generation as generations
-from resources.state.access import groups_now, hidden_documents
 from resources.state.listing import listing_output
 from resources.state.run import Problems
 
@@ -123,6 +116,8 @@ def _follow(state: State, live: GenerationRow, report: StageReport) -> None:
 
 
 def _update(state: State, beside: State, report: StageReport) -> None:
+    from resources.generations.publish import AUDITED_SHARE
+
     buckets = range(beside.settings.buckets)
     for stage in _BY_DOCUMENTS:
         make(beside, stage, buckets)
@@ -142,6 +137,9 @@ def _update(state: State, beside: State, report: StageReport) -> None:
 
 def _finish(beside: State, audited: bool) -> Problems:
     """Complete a generation that is in use; return the problems found."""
+    from resources.checks.audit import standing_problems, tuned_audit
+    from resources.checks.hnsw_recall import to_be_judged
+
     build = IndexBuild(beside)
     build.load_links()
     made = build.build_vector_indexes(live=True)
@@ -159,6 +157,8 @@ def restrict(state: State) -> None:
     A generation whose tables cannot be written is closed, and its error is raised after all others are restricted. A
     run of some buckets restricts only those.
     """
+    from resources.state.access import hidden_documents
+
     report, hidden = StageReport("kept_generations"), hidden_documents(state)
 
     def restricts(doc_id: str, before: tuple[str, ...], now: tuple[str, ...] | None) -> bool:
@@ -179,6 +179,8 @@ def _withdraw(
 ) -> None:
     """Remove the documents that are no longer listed, and set the current groups of the others. Both apply only to
     documents for which `wanted`(id, groups before, groups now) is true."""
+    from resources.state.access import groups_now
+
     index = GenerationTables(state.database, generation)
     gone: dict[int, list[str]] = {}
     regrouped: dict[int, dict[str, tuple[str, ...]]] = {}
@@ -253,6 +255,9 @@ def needed_raw_files(state: State, keys: Collection[str], kept: Iterable[Generat
 
     Raise IndexStateError if a listing cannot be read, since its documents are then unknown.
     """
+    from pipelines.schemas import from_table
+    from resources.sources.stored_documents import names_of, wanted_names
+
     names = set[str]()
     for key in keys:
         for read in state.engine.table("raw_documents", key=key).reads(required=True):
@@ -277,6 +282,8 @@ def prune(state: State, keep: int, dry_run: bool = False) -> dict[str, Any]:
 
     Return {"dropped", "kept", "files", "bytes"}. Raise UsageError for a `keep` under 1.
     """
+    from resources.stages.embedded_items import imported_vectors as waiting
+
     if keep < 1:
         raise UsageError(f"--keep {keep}: keep at least 1; the live generation always stays")
     catalog, tables = state.catalog, state.parts.tables

@@ -17,7 +17,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from pipelines.fingerprint import fingerprint
-from pipelines.indexing.boundaries import doubtful, sentence_spans
 from resources.memory import without_module
 
 if TYPE_CHECKING:
@@ -72,6 +71,8 @@ class TextModels:
     def split(self, texts: Sequence[str], language: str) -> list[Spans]:
         """Return the sentences of each text as spans; implements ports.SentenceSplitter. The model of a language reads
         only texts in its script that the rules cannot judge."""
+        from pipelines.indexing.boundaries import sentence_spans
+
         asked: dict[int, list[int]] = {}
         if is_installed(language):
             numbers = [number for number, text in enumerate(texts) if _for_model(text)]
@@ -126,6 +127,8 @@ def is_installed(language: str) -> bool:
 
 
 def _for_model(text: str) -> bool:
+    from pipelines.indexing.boundaries import doubtful
+
     return len(text) <= _LONGEST and doubtful(text) and 2 * len(_LATIN.findall(text)) > len(text)
 
 

@@ -13,10 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import IndexStateError
 from pipelines.records import SentenceLink
 from pipelines.settings.base import VectorIndexSettings
-from resources.postgres import index_rows
 from resources.postgres.database import damaged_postings
-from resources.postgres.index_rows import POSTINGS, IndexedDocument, packed_rows
-from resources.postgres.postings import Groups, Postings, Row, StandingPostings, by_groups, joined_postings, postings_of
 from resources.postgres.statements import query, statements
 from resources.postgres.vector_indexes import VectorIndexes
 
@@ -27,7 +24,8 @@ if TYPE_CHECKING:
 
     from resources.postgres.catalog import GenerationRow
     from resources.postgres.database import Database
-    from resources.postgres.index_rows import Columns
+    from resources.postgres.index_rows import Columns, IndexedDocument
+    from resources.postgres.postings import Groups, Postings, Row, StandingPostings
 
 
 STAGED_TABLES = ("staged_postings", "staged_links")
@@ -75,6 +73,8 @@ class GenerationTables:
     def _copy(self, connection: Connection[Any], table: str, columns: Columns, rows: Iterable[Sequence[Any]]) -> None:
         """Copy rows into a table of the generation, or a staged one. Postgres refuses COPY for a user subject to
         row-level security, such as an owner who is not a superuser; such rows go through a temporary table."""
+        from resources.postgres.index_rows import packed_rows
+
         staged = table in STAGED_TABLES
         held = not staged and self._run(connection, "row_security_holds")[0][0]
         names = {"schema": self.schema, "table": table}
@@ -92,6 +92,8 @@ class GenerationTables:
     # ------------------------------------------------------------ postings, in the transaction of the connection
 
     def _standing(self, connection: Connection[Any], bucket: int) -> StandingPostings:
+        from resources.postgres.postings import StandingPostings
+
         try:
             return StandingPostings(bucket, self._run(connection, "postings_in", binary=True, bucket=bucket))
         except ValueError as error:
@@ -99,6 +101,8 @@ class GenerationTables:
 
     def _add_postings(self, connection: Connection[Any], bucket: int, posted: Mapping[Groups, Postings]) -> None:
         """Add the postings of new documents, by their groups."""
+        from resources.postgres.index_rows import POSTINGS
+
         if not any(own.terms for own in posted.values()):
             return
         rows = (row for groups, own in posted.items() for row in own.rows(bucket, groups))
@@ -121,6 +125,8 @@ class GenerationTables:
         self._set_postings(connection, standing.rows_with_moves(groups))
 
     def _stage(self, connection: Connection[Any], rows: Iterable[Row]) -> None:
+        from resources.postgres.index_rows import POSTINGS
+
         self._run(connection, "drop_staged_postings")
         self._run(connection, "stage_postings")
         self._copy(connection, "staged_postings", POSTINGS, rows)
@@ -225,6 +231,8 @@ class GenerationTables:
     ) -> int:
         """Replace documents like `replace`, with one part of them in memory at a time. `removed_doc_ids` must include
         those that the bucket may already have."""
+        from resources.postgres.postings import joined_postings
+
         with self.database.writing(bucket) as connection:
             deleted = (
                 self._clear(connection, bucket, held) if whole else self._remove(connection, bucket, removed_doc_ids)
@@ -280,6 +288,9 @@ class GenerationTables:
         self, connection: Connection[Any], bucket: int, documents: Sequence[IndexedDocument]
     ) -> dict[Groups, Postings]:
         """Copy all rows of documents, and return their postings, which are computed while Postgres stores the rows."""
+        from resources.postgres import index_rows
+        from resources.postgres.postings import by_groups, postings_of
+
         average = self._average_terms()
         index_rows.check_vectors(documents, self.generation.dimension, self.generation.half)
         chunk_ids = [chunk.chunk_id for document in documents for chunk in document.chunks]
@@ -300,6 +311,8 @@ class GenerationTables:
         documents: Sequence[IndexedDocument],
         numbers: Mapping[str, int],
     ) -> None:
+        from resources.postgres import index_rows
+
         rows: Iterable[tuple[Any, ...]] = (index_rows.document_row(document, bucket) for document in documents)
         self._copy(connection, "documents", index_rows.DOCUMENTS, rows)
         rows = (row for document in documents for row in index_rows.name_rows(document))
@@ -320,6 +333,8 @@ class GenerationTables:
     ) -> None:
         """Store the number of chunks with each term, by their documents' groups: once, when the generation's statistics
         are frozen. `commit` is called within the transaction."""
+        from resources.postgres import index_rows
+
         rows = ((term, groups, count) for groups, counts in frequencies.items() for term, count in counts.items())
         with self.database.writing() as connection:
             self._run(connection, "clear_terms")
@@ -329,6 +344,8 @@ class GenerationTables:
 
     def replace_links(self, links: Iterable[SentenceLink]) -> tuple[int, int]:
         """Make these links the rows of RELATED_TO; only rows that differ are written. Return (written, deleted)."""
+        from resources.postgres import index_rows
+
         with self.database.writing() as connection:
             connection.execute(query("generation", "stage_links"))
             rows = ((link.source_id, link.target_id, link.similarity) for link in links)

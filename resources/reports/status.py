@@ -10,24 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import WITHHELD, SettingsError
 from pipelines.fingerprint import text_hash
-from pipelines.indexing.enrichment import UNSEEN
-from pipelines.indexing.overlap import EVERY, Calibration
 from pipelines.parsing.formats import MARKDOWN
 from pipelines.plural import plural
-from resources.dagster_instance.home import SESSION, LastRun, home_of, last_runs
 from resources.engine import rows_of
 from resources.parsers.registry import ELEMENTS
 from resources.postgres.catalog import MembershipCount, MembershipTable, schema_name
-from resources.postgres.launched_runs import LaunchedRuns
 from resources.postgres.statements import query as statement
-from resources.search.search_options import asked_groups
 from resources.sources.sorted_spool import TextSet
-from resources.workers.sandbox import holds
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from pipelines.records import Failure, RawDocument
+    from resources.dagster_instance.home import LastRun
     from resources.postgres.catalog import GenerationRow
     from resources.postgres.database import Database
     from resources.search.passages import Searcher
@@ -42,6 +37,9 @@ def workers(database: Database) -> list[dict[str, Any]]:
     they began: `run`, its `host` and `process`, `since` when, its `buckets` (empty if it works on no buckets), the
     `lock` that it holds (`exclusive` or `shared`; None while it waits), and its progress: `done` of `total` in its
     `stage`."""
+    from resources.dagster_instance.home import SESSION
+    from resources.postgres.launched_runs import LaunchedRuns
+
     return [
         {
             "run": row.run_id,
@@ -131,6 +129,8 @@ def figure_warnings(state: State, doc_ids: Collection[str] | None = None) -> lis
     `doc_ids` limits them to some documents."""
     import pyarrow.compute as pc
 
+    from pipelines.indexing.enrichment import UNSEEN
+
     unseen: list[tuple[str, str]] = []
     for read in _rows_of(state, "figure_descriptions", ["doc_id", "method", "note"], doc_ids):
         read = read.filter(pc.equal(read["method"], UNSEEN))
@@ -171,6 +171,8 @@ def overlap_rows(statistics: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return a generation's frozen overlap floors, one row per language: the floor, the method that found it, the
     number of pairs it was measured on, and the share of neighbours and of random pairs that reach it. `*` is any other
     language."""
+    from pipelines.indexing.overlap import EVERY, Calibration
+
     frozen = statistics.get("overlap", {})
     names = [item.name for item in fields(Calibration)]
     return [
@@ -240,6 +242,7 @@ def failures(state: State, *rows: GenerationRow | None) -> list[Failure]:
 def status(state: State) -> dict[str, Any]:
     """Return the JSON of `status`."""
     from resources.postgres.generation_tables import GenerationTables
+    from resources.workers.sandbox import holds
 
     found = generations(state)
     catalog = state.catalog
@@ -279,6 +282,9 @@ _GROUPS_INSIDE = frozenset({MARKDOWN, ELEMENTS})
 def asked_status(state: State, searcher: Searcher, groups: Sequence[str], operator: bool) -> dict[str, Any]:
     """Return the sources with the number of documents that the asker may find, the failed documents with their
     remedies, the generations with their golden scores, and the last runs. An `operator` sees all names."""
+    from resources.dagster_instance.home import home_of, last_runs
+    from resources.search.search_options import asked_groups
+
     catalog = state.catalog
     live = catalog.live()
     failed = failures(state, live)

@@ -23,13 +23,12 @@ from typing import Any
 
 from pipelines.errors import DocumentError, SettingsError, UsageError, code_of_map
 from pipelines.fingerprint import document_id
-from pipelines.parsing.formats import MARKDOWN, PICTURES
+from pipelines.parsing.formats import MARKDOWN, PICTURES, WITH_HEADS
 from pipelines.records import Failure, RawDocument
 from pipelines.settings.sources import SourceSettings, scheme_of
 from resources.connectors.source import named_by_strangers
 from resources.hashes import bytes_hash, combined_hash, piecewise
 from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, files_of, media_type_of, require_size
-from resources.parsers.text.front_matter import HEAD_BYTES, WITH_HEADS, groups_at_head
 from resources.side_cars import LARGEST_SIDE_CAR, SIDE_CAR, may_restrict, read_side_car
 from resources.sources.files import (
     Skipped,
@@ -523,6 +522,8 @@ class _Lister:
         target = self._target if str(file) == uri else None
         with self._folder.open_file(target or self._folder.resolve(str(file))) as stream:
             if with_head:
+                from resources.parsers.text.front_matter import HEAD_BYTES, groups_at_head
+
                 assert kind is not None
                 self._groups = self._groups or groups_at_head(stream.read(HEAD_BYTES), uri, kind)
                 stream.seek(0)

@@ -20,7 +20,6 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 from pipelines.errors import DocumentError
 from pipelines.parsing.formats import EML, OF_ENDING
-from pipelines.parsing.mail import DEEPEST, ENCODED, MOST_PARTS
 
 if TYPE_CHECKING:
     from email.message import Message
@@ -64,6 +63,8 @@ def parts_of_mail(stream: IO[bytes], uri: str) -> Iterator[Attachment]:
 
     Raise DocumentError `limit_exceeded` if the mail is too large to divide, `corrupt` if it cannot be read.
     """
+    from pipelines.parsing.mail import MOST_PARTS
+
     content = stream.read(LARGEST + 1)
     if len(content) > LARGEST:
         told = f"{uri}: its attachments are not read, since it is larger than {LARGEST >> 20} MB: save them as files"
@@ -74,6 +75,8 @@ def parts_of_mail(stream: IO[bytes], uri: str) -> Iterator[Attachment]:
 def _divide(content: bytes, uri: str, level: int, left: list[int]) -> Iterator[Attachment]:
     """Yield the attachments of a mail, each attached mail followed by its own. `left` has the number that may still
     follow."""
+    from pipelines.parsing.mail import DEEPEST, MOST_PARTS
+
     is_msg = OF_ENDING[PurePosixPath(uri.lower()).suffix].media_type == MSG
     try:
         own = list(_of_msg(content) if is_msg else _of_eml(content))
@@ -182,6 +185,8 @@ def _as_utf8(body: bytes, part: Message) -> bytes:
 
 def _body(part: Message) -> bytes:
     """Return the bytes of a part, decoded from the mail's transfer encoding."""
+    from pipelines.parsing.mail import ENCODED
+
     payload = part.get_payload()
     if not isinstance(payload, list):
         return cast(bytes, part.get_payload(decode=True))

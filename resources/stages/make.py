@@ -15,14 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pipelines.errors import IndexStateError, Waiting
 from pipelines.plural import plural
 from pipelines.stages import STAGE_OF_TABLE, STAGES
-from resources.documents.protocol import parse_task
 from resources.memory import give_back
-from resources.stages import embeddings as embedding
-from resources.stages import enrichment as describing
-from resources.stages import enrichment as enriching
-from resources.stages.embedded_items import STAGES as OF_VECTORS
-from resources.stages.in_worker import Given, Options, by_part, in_worker
-from resources.state.generation import floor_for
 
 if TYPE_CHECKING:
     from pipelines.ports import Progress
@@ -33,6 +26,7 @@ if TYPE_CHECKING:
     from resources.engine import Compute, Outcomes, StageReport, Works
     from resources.postgres.catalog import GenerationRow
     from resources.sources.registry import SourceRegistry
+    from resources.stages.in_worker import Given, Options
     from resources.state.state import State
 
 
@@ -46,6 +40,10 @@ WINDOW = 64
 
 def compute_of(state: State, stage: str) -> Compute:
     """Return the function that computes a stage of text."""
+    from resources.stages import enrichment as describing
+    from resources.stages import enrichment as enriching
+    from resources.stages.in_worker import in_worker
+
     settings, progress = state.settings, state.run.progress_of(stage)
     if stage == "parsed_elements":
         return parse(state.parts.pool, settings, state.parts.sources, progress)
@@ -59,6 +57,8 @@ def compute_of(state: State, stage: str) -> Compute:
 def parse(pool: DocumentPool, settings: Settings, sources: SourceRegistry, progress: Progress) -> Compute:
     """Return the function that parses documents. They are passed to workers in blocks of WINDOW, across parts, largest
     first, so that all workers are busy. Each part is returned, and committed, when it is complete."""
+    from resources.documents.protocol import parse_task
+    from resources.stages.in_worker import by_part
 
     def prepare(window: Sequence[RawDocument]) -> list[RawDocument]:
         sources.prepare(window)
@@ -82,6 +82,8 @@ def parse(pool: DocumentPool, settings: Settings, sources: SourceRegistry, progr
 
 
 def _chunks(settings: Settings, frozen: Frozen) -> Options:
+    from resources.state.generation import floor_for
+
     return {
         "strategy": settings.chunking.strategy,
         "overlap_tokens": settings.chunking.overlap_tokens,
@@ -120,6 +122,9 @@ def make(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
 
 
 def _make(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
+    from resources.stages import embeddings as embedding
+    from resources.stages.embedded_items import STAGES as OF_VECTORS
+
     if stage not in _BEFORE_GENERATIONS:
         state.ensure_generation()
     lost = lost_buckets(state, stage) if state.engine.damaged_files else set()

@@ -211,7 +211,7 @@ def test_postings_that_fail_beside_the_copy_change_nothing(
     def fail(*_: object) -> None:
         raise MemoryError("no room for postings")
 
-    monkeypatch.setattr("resources.postgres.generation_tables.postings_of", fail)
+    monkeypatch.setattr("resources.postgres.postings.postings_of", fail)
     with pytest.raises(MemoryError, match="no room for postings"):
         index.replace(0, [document("b", "green")], whole=True)
     assert index.bucket_states() == before

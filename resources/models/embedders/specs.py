@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from pipelines.errors import IndexStateError, ModelError
 from pipelines.fingerprint import fingerprint
-from pipelines.ports import WeightedText
 from pipelines.records import UNKNOWN_LANGUAGE
 from pipelines.settings.models import EmbedderSettings, Fields
 from resources.models.safe_weights import model_place
 
 if TYPE_CHECKING:
-    from pipelines.ports import Progress, Spans
+    from pipelines.ports import Progress, Spans, WeightedText
 
 
 # ---------------------------------------------------------------- specs
@@ -218,6 +217,8 @@ class WholeTexts:
         return 0
 
     def pieces(self, texts: Sequence[str]) -> list[list[WeightedText]]:
+        from pipelines.ports import WeightedText
+
         return [[WeightedText(text, 1)] for text in texts]
 
     def with_spans(self, texts: Sequence[str], spans: Sequence[Spans], progress: Progress | None = None) -> NoReturn:

@@ -25,19 +25,13 @@ from pipelines.groups import (
     remedy,
     require_few,
 )
-from pipelines.parsing.formats import HTML, MARKDOWN, PLAIN
+from pipelines.parsing.formats import HTML, MARKDOWN, PLAIN, XML
 from resources import yaml_text
 from resources.parsers.source_text import BINARY_SHARE, decode, decode_plainly
 
 # ---------------------------------------------------------------- groups in other forms than front matter
 
 
-XML = "application/xml"
-WITH_HEADS = frozenset(
-    {MARKDOWN, PLAIN, HTML, XML, "text/csv", "text/tab-separated-values", "text/x-rst", "text/x-org"}
-)
-"""Media types whose heads are searched: text that people edit. Messages have their own headers, and RTF is not edited
-by hand."""
 FIRST_LINES = 40
 """Lines from the top that are searched for a bare key, or for a rule that begins intended front matter."""
 MOST_LINES, LONGEST_LINE = 400, 4000

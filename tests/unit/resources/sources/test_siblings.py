@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.parsing.formats import WITH_HEADS
 from pipelines.settings.sources import SourceSettings
 from resources.parsers.registry import media_type_of
 from resources.parsers.source_text import decode_plainly
-from resources.parsers.text.front_matter import WITH_HEADS, groups_at_top
+from resources.parsers.text.front_matter import groups_at_top
 from resources.side_cars import LARGEST_SIDE_CAR, may_restrict
 from resources.sources import folder as listing_module
 from resources.sources.folder import list_source
