@@ -92,6 +92,11 @@ class StoredRows:
             for piece in self._files.pieces(row.file, _with_ids(row, columns)):
                 yield _rows_of_commit(row, piece, columns)
 
+    def require_intact(self) -> None:
+        """Check the bytes of the files. Raise DamagedFile."""
+        for row in self.commits:
+            self._files.require_intact(row.file)
+
     def _read(self, row: ManifestRow, columns: Sequence[str] | None) -> pa.Table:
         return _rows_of_commit(row, self._files.read(row.file, _with_ids(row, columns)), columns)
 
@@ -178,6 +183,10 @@ class Part:
     def read(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Return rows of a table in order of documents. Raise DamagedFile."""
         return self._rows[table].read(columns)
+
+    def require_intact(self, table: str) -> None:
+        """Check the files of a table as `read` does, without reading their rows. Raise DamagedFile."""
+        self._rows[table].require_intact()
 
     def pieces(self, table: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Yield the rows of `read` in pieces."""

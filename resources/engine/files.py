@@ -14,7 +14,7 @@ import hashlib
 import io
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -58,6 +58,9 @@ class Files(Protocol):
     def open(self, name: str) -> Any:
         """Return a source for pyarrow with the file's checked bytes. Raise FileNotFoundError, Harmed."""
 
+    def check(self, name: str) -> None:
+        """Check the file's bytes without opening it for pyarrow. Raises the errors of `open`."""
+
     def glance(self, name: str) -> Any:
         """Return a source for reading parts of the file. Raises the errors of `open`; reading raises Harmed if a part
         is wrong."""
@@ -89,14 +92,31 @@ class Sound:
     def __init__(self) -> None:
         self._seen: dict[str, tuple[int, ...]] = {}
 
+    def check(self, path: Path, content: str) -> None:
+        """Check the bytes of a file. Raise FileNotFoundError, Harmed."""
+        try:
+            with open(path, "rb") as stream:
+                identity = _identity(stream.fileno())
+                if self._seen.get(str(path)) == identity:
+                    return
+                held = hashlib.blake2b(digest_size=16)
+                while piece := stream.read(1 << 20):
+                    held.update(piece)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            raise Harmed from None
+        if held.hexdigest() != content:
+            raise Harmed
+        self._seen[str(path)] = identity
+
     def open(self, path: Path, content: str) -> Any:
         """Check the bytes of a file, and return a source of them for pyarrow. Raise FileNotFoundError, Harmed."""
         import pyarrow as pa
 
         try:
             stream = pa.OSFile(str(path))
-            found = os.fstat(stream.fileno())
-            identity = found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+            identity = _identity(stream.fileno())
             if self._seen.get(str(path)) == identity:
                 return stream
             held, data = hashlib.blake2b(digest_size=16), None
@@ -116,6 +136,11 @@ class Sound:
             return pa.BufferReader(data)
         stream.seek(0)  # the file that was hashed, even if another has its name by now
         return stream
+
+
+def _identity(descriptor: int) -> tuple[int, ...]:
+    found = os.fstat(descriptor)
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def content_of(name: str) -> str:
@@ -160,6 +185,9 @@ class LocalFiles:
 
     def open(self, name: str) -> Any:
         return self._sound.open(self.place(name), content_of(name))
+
+    def check(self, name: str) -> None:
+        self._sound.check(self.place(name), content_of(name))
 
     def glance(self, name: str) -> Any:
         return self.open(name)
@@ -242,11 +270,18 @@ class StoredFiles:
         return self._cache.find(content) or self._fetch(name, content)
 
     def open(self, name: str) -> Any:
+        return self._of_copy(name, self._sound.open)
+
+    def check(self, name: str) -> None:
+        self._of_copy(name, self._sound.check)
+
+    def _of_copy(self, name: str, use: Callable[[Path, str], Any]) -> Any:
+        """Return the result of `use` for the local copy of a file, which is fetched if there is no intact one."""
         content = content_of(name)
         for _ in range(_TRIES):
             path = self.place(name)
             try:
-                return self._sound.open(path, content)
+                return use(path, content)
             except FileNotFoundError:
                 continue  # another process made room
             except Harmed:

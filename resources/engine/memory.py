@@ -92,11 +92,14 @@ class MemoryFiles:
     def open(self, name: str) -> Any:
         import pyarrow as pa
 
+        self.check(name)
+        return pa.BufferReader(self._files[name][1])
+
+    def check(self, name: str) -> None:
         if name not in self._files:
             raise FileNotFoundError(name)
         if not self.intact(name):
             raise Harmed
-        return pa.BufferReader(self._files[name][1])
 
     def glance(self, name: str) -> Any:
         return self.open(name)

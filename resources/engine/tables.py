@@ -184,6 +184,12 @@ class ParquetTables:
         with self._naming_file(name):
             return pq.ParquetFile(self.files_kept.open(name))
 
+    def require_intact(self, name: str) -> None:
+        """Check the bytes of a file that is not read. Raise DamagedFile; IndexStateError (`missing_file`)."""
+        if not is_empty(name):
+            with self._naming_file(name):
+                self.files_kept.check(name)
+
     @contextmanager
     def _naming_file(self, name: str) -> Iterator[None]:
         if name in self.damaged:

@@ -114,7 +114,9 @@ def _changes(state: State, failures: Sequence[Failure]) -> Counter[int]:
     listed = state.listing.now()
     unread = {failure.doc_id for failure in listed.failures}
     before = {item.doc_id for item in failures if item.stage == "raw_documents" and item.source in listed.sources}
-    merged = merged_listing(state.engine, listed.documents, listed.sources, listed.failures, listed.known)
+    parts = state.engine.parts(["raw_documents"], partial=True)
+    changed = (part for part in parts if state.listing.unchanged_rows(part) is None)
+    merged = merged_listing(state.engine, changed, listed.documents, listed.sources, listed.failures, listed.known)
     changes = Counter[int]()
     for part, found in merged:
         if not found.same and listed_output(from_table(RawDocument, found.now)) != part.output("raw_documents"):

@@ -75,6 +75,10 @@ class PlannedTables(ParquetTables):
     def intact(self, file: str) -> bool:
         return file in self._written or super().intact(file)
 
+    def require_intact(self, file: str) -> None:
+        if file not in self._written:
+            super().require_intact(file)
+
 
 class PlannedRegistry(SourceRegistry):
     """A source registry that fetches changed documents, so that their content can be parsed, and removes nothing."""

@@ -62,12 +62,10 @@ def documents(state: State, before: Served) -> dict[str, Any]:
     """Return the numbers of documents compared with those served before. A failed document counts as neither added nor
     changed. A document that waits for a batch has not failed."""
     faults = [item for item in _failures(state) if item.code not in _NO_FAULT]
-    failed, listing = {item.doc_id for item in faults}, state.listing.committed_listing()
+    failed = {item.doc_id for item in faults}
     counts, said, unseen = Counter[str](listed=len(failed)), list[dict[str, Any]](), list[dict[str, Any]]()
-    for part in state.engine.parts(()):
+    for part, contents in state.listing.contents():
         served = before.hashes_between(part.first, part.after)
-        rows = listing.documents_between(part.first, part.after, ("doc_id", "content_hash"))
-        contents = dict(zip(*(column.to_pylist() for column in rows.columns), strict=True))
         good = {name: content for name, content in contents.items() if name not in failed}
         new = [name for name, content in good.items() if served.get(name) != content]
         added = sum(name not in served for name in new)

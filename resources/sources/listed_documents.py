@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pipelines.records import RawDocument
@@ -72,11 +73,8 @@ class ListedDocuments:
         return int(self._settle().run("count_listed")[0][0])
 
     def __iter__(self) -> Iterator[RawDocument]:
-        """Yield the documents ordered by source and uri."""
-        for row in self._settle().each("listed_by_place"):
-            own, of_source, metadata = row[-3:]
-            values: list[Any] = [*row[:-3], _tuple(own), _tuple(of_source), json.loads(metadata)]
-            yield RawDocument(*values)
+        """Return the documents ordered by source and uri."""
+        return map(_record, self._settle().each("listed_by_place"))
 
     def sources(self) -> Collection[str]:
         return self._sources
@@ -89,6 +87,10 @@ class ListedDocuments:
     def documents_between(self, first: str, after: str) -> pa.Table:
         rows = self._settle().run("listed_between", first, after)
         return _as_table(dict(zip(_NAMES, zip(*rows, strict=True), strict=True)) if rows else {})
+
+    def records_between(self, first: str, after: str) -> list[RawDocument]:
+        """Return the same documents as records."""
+        return list(map(_record, self._settle().run("listed_between", first, after)))
 
     def names(self, first: str, after: str) -> pa.Table:
         """Return the columns NAMED of the documents whose ids are from `first` to before `after`."""
@@ -127,6 +129,11 @@ class AllListed:
     def documents_between(self, first: str, after: str) -> pa.Table:
         return _in_order([part.documents_between(first, after) for part in self.parts] or [_as_table({})])
 
+    def records_between(self, first: str, after: str) -> list[RawDocument]:
+        """Return the same documents as records."""
+        found = [raw for part in self.parts for raw in part.records_between(first, after)]
+        return sorted(found, key=attrgetter("doc_id")) if len(self.parts) > 1 else found
+
     def names(self, first: str, after: str) -> pa.Table:
         """Return the columns NAMED of the documents whose ids are from `first` to before `after`."""
         return _in_order([part.names(first, after) for part in self.parts] or [_as_table({}).select(NAMED)])
@@ -161,6 +168,12 @@ def _as_table(columns: Mapping[str, Sequence[Any]]) -> pa.Table:
     read: dict[str, Sequence[Any]] = {name: [_tuple(text) for text in columns[name]] for name in _LISTS}
     read["metadata"] = [_pairs(text) for text in columns["metadata"]]
     return pa.table([pa.array(read.get(each.name, columns[each.name]), each.type) for each in schema], schema=schema)
+
+
+def _record(row: Sequence[Any]) -> RawDocument:
+    own, of_source, metadata = row[-3:]
+    values: list[Any] = [*row[:-3], _tuple(own), _tuple(of_source), json.loads(metadata)]
+    return RawDocument(*values)
 
 
 @lru_cache(maxsize=1000)

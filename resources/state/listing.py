@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from pipelines.fingerprint import fingerprint
+from pipelines.fingerprint import fingerprint, records_hash
 from pipelines.increments import DocumentState
 from pipelines.ranges import file_ranges
 from pipelines.records import Failure, RawDocument
@@ -101,7 +101,8 @@ def commit_listing(
     report, started = StageReport("raw_documents", failures=list(failures)), time.perf_counter()
     before = engine.catalog.failures([engine.key("raw_documents")])
     others = {item.doc_id for item in before if item.source not in sources}
-    merged = merged_listing(engine, documents, sources, failures, known, buckets)
+    parts = engine.parts([LISTING], buckets, partial=True)
+    merged = merged_listing(engine, parts, documents, sources, failures, known)
     for bucket, found in groupby(merged, key=lambda each: each[0].bucket):
         own = list(found)
         failed = [item for item in failures if engine.bucket_of(item.doc_id) == bucket]
@@ -130,23 +131,23 @@ def replace_listing(engine: Engine, documents: DocumentsById, failures: Sequence
 
 def merged_listing(
     engine: Engine,
+    parts: Iterable[Part],
     documents: DocumentsById,
     sources: Sequence[str],
     failures: Sequence[Failure] = (),
     known: Restrictions | None = None,
-    buckets: Collection[int] | None = None,
 ) -> Iterator[tuple[Part, Merged]]:
-    """Yield each part with its committed listing, and with the new listing that has `documents` of `sources`; only
-    parts of these buckets, if any are named."""
-    import pyarrow as pa
-
+    """Yield each of these parts with its committed listing, and with the new listing that has `documents` of
+    `sources`."""
     before = committed_listing(engine)
     unread = {failure.doc_id for failure in failures}
     hidden = {failure.doc_id for failure in failures if withheld(failure)}
-    for part in engine.parts([LISTING], buckets, partial=True):
+    for part in parts:
         old = before.documents_between(part.first, part.after)
         stay, now = _staying(old, sources, unread, hidden), documents.documents_between(part.first, part.after)
         if stay.num_rows:
+            import pyarrow as pa
+
             if known:
                 stay = to_table(RawDocument, [known.apply(row) for row in from_table(RawDocument, stay)])
             now = pa.concat_tables([now, stay]).sort_by("doc_id")
@@ -213,7 +214,7 @@ def _is_unchanged(part: Part, change: Merged) -> bool:
 
 def listed_output(rows: Sequence[RawDocument]) -> str:
     """Return the hash of a part's listing."""
-    return fingerprint(rows)
+    return records_hash(rows)
 
 
 def _state(engine: Engine, row: RawDocument, before: DocumentState | None) -> DocumentState:
@@ -260,6 +261,19 @@ class SourceListing:
     def failing(self) -> Mapping[str, str]:
         """Sources that could not be listed, with the reason."""
         return self._listed.failing if self._listed else {}
+
+    def unchanged_rows(self, part: Part) -> list[RawDocument] | None:
+        """Return the documents of a part, or None if they may not be the committed ones.
+
+        Hashes are compared, so no table is read, but the bytes of the committed files are checked. Raise
+        DamagedFile."""
+        if not part.has(LISTING):
+            return None
+        rows = self.now().documents.records_between(part.first, part.after)
+        if listed_output(rows) != part.output(LISTING):
+            return None
+        part.require_intact(LISTING)
+        return rows
 
     def _read(self, names: Sequence[str] = ()) -> Listed:
         """Read the sources. If no whole listing was committed yet, all are listed, since otherwise the documents of the
@@ -380,6 +394,16 @@ class SourceListing:
     def committed_listing(self) -> CommittedListing:
         """Return the last committed listing."""
         return committed_listing(self._engine)
+
+    def contents(self) -> Iterator[tuple[Part, dict[str, str]]]:
+        """Yield each part with the content hashes of its documents by id."""
+        committed = self.committed_listing()
+        for part in self._engine.parts([LISTING], partial=True):
+            if self._listed and (rows := self.unchanged_rows(part)) is not None:
+                yield part, {row.doc_id: row.content_hash for row in rows}
+            else:
+                read = committed.documents_between(part.first, part.after, ("doc_id", "content_hash"))
+                yield part, dict(zip(*(column.to_pylist() for column in read.columns), strict=True))
 
     def raw_documents(self) -> Iterator[RawDocument]:
         """Yield all documents of the committed listing, part by part."""
