@@ -159,7 +159,17 @@ def test_a_model_of_another_form_is_left_to_what_knows_it(
 
 HEAVY = ("torch", "transformers", "sentence_transformers", "spacy", "sklearn", "openai", "scipy")
 RUN = ("dagster", "polars", "sqlalchemy", "assets")
-CHANGED = ("pyarrow.compute", "snowballstemmer")
+WORK = (
+    *("pipelines.indexing", "pipelines.ports", "resources.documents", "resources.llm", "resources.workers"),
+    *("resources.stages.embeddings", "resources.stages.enrichment", "resources.stages.in_worker"),
+)
+"""What documents are made with."""
+CHANGED = (
+    *("numpy", "pyarrow", "snowballstemmer", "resources.checks", "resources.generations.publish"),
+    *("resources.generations.direct_run", "resources.dagster_instance.run_history", "resources.postgres.postings"),
+    *("resources.models.embedders.loaded", "resources.state.access"),
+)
+"""What a change is compared, checked and published with."""
 
 
 @pytest.fixture(scope="module")
@@ -195,7 +205,7 @@ def test_a_question_by_command_loads_nothing_that_is_heavy(project: Project, com
 def test_a_run_imports_what_its_changes_need(project: Project) -> None:
     said, imported = imported_by(project, "index")
     assert said["documents"]["unchanged"] == len(DOCUMENTS)
-    assert not imported & {*HEAVY, *RUN, *CHANGED}, "nothing changed"
+    assert imported & {*HEAVY, *RUN, *WORK, *CHANGED} == set(), "nothing changed"
 
     project.write("archive/keys.md", DOCUMENTS["archive/keys.md"] + "The second key is in the safe.\n")
     said, imported = imported_by(project, "index")
@@ -205,7 +215,8 @@ def test_a_run_imports_what_its_changes_need(project: Project) -> None:
     (project.docs / "archive/keys.md").unlink()
     said, imported = imported_by(project, "index")
     assert said["documents"]["removed"] == 1
-    assert not imported & {*HEAVY, *RUN}, "nothing was embedded, and no job was run"
+    unused = {*HEAVY, *RUN, *WORK} - {"pipelines.indexing", "pipelines.ports", "resources.stages.embeddings"}
+    assert imported & unused == set(), "nothing was made, and no job was run"
 
 
 @pytest.mark.slow

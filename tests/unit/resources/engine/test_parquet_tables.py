@@ -43,6 +43,7 @@ def test_a_range_without_documents_has_a_name_and_no_file(root: Path) -> None:
     assert tables.documents(name) == {} and from_table(DocumentSummary, tables.read(name)) == []
     assert tables.read(name, ["doc_id"]).column_names == ["doc_id"]
     assert [piece.num_rows for piece in tables.pieces(name, ["text"])] == [0]
+    tables.require_intact(name)
 
 
 def test_a_range_whose_documents_have_no_rows_has_a_file(root: Path) -> None:
@@ -61,7 +62,7 @@ def test_a_bit_that_flips_anywhere_is_found_by_every_way_to_read(root: Path) -> 
         tables = ParquetTables(str(root))
         read = (tables.read, lambda file, tables=tables: tables.read(file, ["doc_id"]), tables.documents, tables.note)
         with pytest.raises(DamagedFile, match=name):
-            (*read, tables.rows)[place % 5](name)
+            (*read, tables.rows, tables.require_intact)[place % 6](name)
         assert not tables.exists(name), "it counts as gone from then on"
         assert not tables.intact(name)
 
@@ -83,13 +84,15 @@ def test_a_whole_file_in_the_place_of_another_is_found(root: Path) -> None:
             ParquetTables(str(root)).read(name)
 
 
-def test_a_file_that_changes_between_two_reads_of_a_process_is_found(root: Path) -> None:
+@pytest.mark.parametrize("first", ["rows", "require_intact"])
+@pytest.mark.parametrize("second", ["read", "require_intact"])
+def test_a_file_that_changes_between_two_reads_of_a_process_is_found(root: Path, first: str, second: str) -> None:
     name, tables = write(root), ParquetTables(str(root))
-    assert tables.rows(name) == 3
+    getattr(tables, first)(name)
     good = (root / name).read_bytes()
     (root / name).write_bytes(good[:40] + b"?" + good[41:])
     with pytest.raises(DamagedFile):
-        tables.read(name)
+        getattr(tables, second)(name)
 
 
 def test_a_damaged_file_is_replaced_by_the_same_made_again(root: Path) -> None:
@@ -109,9 +112,10 @@ def test_a_glance_at_a_damaged_file_tells_nothing_or_what_reading_takes_back(roo
     assert ParquetTables(str(root)).peek(name, ["text"]) is None
 
 
-def test_a_file_that_is_gone_is_told_from_a_damaged_one(root: Path) -> None:
+@pytest.mark.parametrize("way", ["read", "require_intact"])
+def test_a_file_that_is_gone_is_told_from_a_damaged_one(root: Path, way: str) -> None:
     name = write(root)
     (root / name).unlink()
     with pytest.raises(IndexStateError) as told:
-        ParquetTables(str(root)).read(name)
+        getattr(ParquetTables(str(root)), way)(name)
     assert told.value.code == "missing_file"

@@ -96,22 +96,27 @@ def test_a_deleted_file_is_noticed_by_a_read_a_check_and_the_next_listing(here: 
     assert name not in tables.sizes() and not tables.exists(name)
 
 
-def test_a_copy_that_was_damaged_here_is_fetched_again(here: Machine, there: Machine) -> None:
+@pytest.mark.parametrize("way", ["read", "require_intact"])
+def test_a_copy_that_was_damaged_here_is_fetched_again(here: Machine, there: Machine, way: str) -> None:
     name, tables = write(tables_of(here)), tables_of(there)
     tables.rows(name)
     copy = Path(tables.place(name))
     copy.write_bytes(b"PAR1" + bytes(40) + b"PAR1")
     there.objects.taken()
-    assert from_table(DocumentSummary, tables.read(name)) == ROWS and tables.damaged == {}
+    getattr(tables, way)(name)
     assert there.objects.taken() == [f"GET parquet/{name}"]
+    assert from_table(DocumentSummary, tables.read(name)) == ROWS and tables.damaged == {}
 
 
-def test_an_object_with_other_bytes_is_a_damaged_file_until_it_is_made_again(here: Machine, there: Machine) -> None:
+@pytest.mark.parametrize("way", ["read", "require_intact"])
+def test_an_object_with_other_bytes_is_a_damaged_file_until_it_is_made_again(
+    here: Machine, there: Machine, way: str
+) -> None:
     name, tables = write(tables_of(here)), tables_of(there)
     path = here.folder / "parquet" / name
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(DamagedFile):
-        tables.read(name)
+        getattr(tables, way)(name)
     assert list(tables.damaged) == [name] and not tables.exists(name) and not tables.intact(name)
     assert write(tables) == name, "an object of that name is there already, and is not believed"
     assert tables.intact(name) and tables_of(here).rows(name) == 3
