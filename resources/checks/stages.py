@@ -24,7 +24,7 @@ from pipelines.stages import STAGE_OF_TABLE
 from resources.checks.audit import RELATED_BUDGET, audit
 from resources.checks.findings import REPORT
 from resources.engine import rows_of
-from resources.engine.vectors import matrix
+from resources.engine.vectors import id_hashes, matrix
 from resources.stages.indexed_documents import IndexBuild
 from resources.stages.make import stage_after, with_repair
 from resources.state.run import Problems
@@ -188,9 +188,9 @@ def over_budget(related: int, count: int, neighbours: Pieces) -> Problems:
 def _part(links: Iterable[pa.Table], seed: int, number: int, parts: int) -> _Links:
     taken, start = list[_Links](), 0
     for read in links:
-        sources = _hashes(read, "source_id", seed)
+        sources = id_hashes(read["source_id"], seed)
         own = np.flatnonzero(sources % np.uint64(parts) == number)
-        targets, similarities = _hashes(read, "target_id", seed), read["similarity"].to_numpy()
+        targets, similarities = id_hashes(read["target_id"], seed), read["similarity"].to_numpy()
         taken.append(_Links(start + own, sources[own], targets[own], similarities[own]))
         start += read.num_rows
     return _Links(*map(np.concatenate, zip(*taken, strict=True)))
@@ -233,15 +233,10 @@ def _chunks(ends: Hashes, sentences: Iterable[pa.Table], seed: int) -> tuple[NDA
     """Return, for ids in ascending order, whether each is the id of a sentence, and the sentence's chunk."""
     known, chunks = np.zeros(len(ends), dtype=np.bool_), np.zeros(len(ends), dtype=np.uint64)
     for read in sentences:
-        places, found = places_in(ends, _hashes(read, "sentence_id", seed))
+        places, found = places_in(ends, id_hashes(read["sentence_id"], seed))
         known[places[found]] = True
-        chunks[places[found]] = _hashes(read, "chunk_id", seed)[found]
+        chunks[places[found]] = id_hashes(read["chunk_id"], seed)[found]
     return known, chunks
-
-
-def _hashes(rows: pa.Table, column: str, seed: int) -> Hashes:
-    hashes = (hash((seed, value)) for value in rows[column].to_pylist())
-    return np.fromiter(hashes, np.int64, rows.num_rows).view(np.uint64)
 
 
 def _link_problem(

@@ -55,6 +55,48 @@ def digits_of(keys: Keys) -> list[str]:
     return [digits[at : at + 32] for at in range(0, len(digits), 32)]
 
 
+# ---------------------------------------------------------------- ids
+
+
+def ids_of(column: pa.ChunkedArray) -> NDArray[np.bytes_]:
+    """Return a column of ids as an array. If all ids have one length, no Python objects are made for them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    lengths = pc.min_max(pc.binary_length(array)).as_py()
+    if not len(array) or not lengths["min"] or lengths["min"] != lengths["max"] or array.null_count:
+        return np.array([value.encode() for value in array.to_pylist()] or [], dtype="S")
+    _, offsets, data = array.buffers()
+    start = int(np.frombuffer(offsets, np.int32, 1, array.offset * 4)[0])
+    return np.frombuffer(data, f"S{lengths['min']}", len(array), start)
+
+
+def id_hashes(column: pa.ChunkedArray, seed: int) -> NDArray[np.uint64]:
+    """Return a hash of 64 bits for each id of a column, which depends on the seed. It is 0 for null and an empty id. No
+    Python objects are made for ids of one length."""
+    ids = ids_of(column.fill_null(""))
+    width = -(-ids.itemsize // 8)
+    words = ids.astype(f"S{width * 8}").view(np.uint64).reshape(len(ids), width)
+    hashes, keys = (
+        np.zeros(len(ids), np.uint64),
+        _mix(np.arange(1, width + 1, dtype=np.uint64) * _STEP + np.uint64(seed)),
+    )
+    for word, key in zip(words.T, keys, strict=True):  # a word of zeros is beyond the id's end
+        hashes += np.where(word == 0, np.uint64(0), _mix(word ^ key))
+    return hashes
+
+
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+
+
+def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return each word mixed so that every bit depends on all of its bits (the finalizer of SplitMix64)."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
+
+
 # ---------------------------------------------------------------- vectors
 
 

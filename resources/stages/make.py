@@ -40,17 +40,16 @@ WINDOW = 64
 
 def compute_of(state: State, stage: str) -> Compute:
     """Return the function that computes a stage of text."""
-    from resources.stages import enrichment as describing
-    from resources.stages import enrichment as enriching
+    from resources.stages import enrichment
     from resources.stages.in_worker import in_worker
 
     settings, progress = state.settings, state.run.progress_of(stage)
     if stage == "parsed_elements":
         return parse(state.parts.pool, settings, state.parts.sources, progress)
     if stage == "figure_descriptions":
-        return describing.describe(state)
+        return enrichment.describe(state)
     if stage in ("document_summaries", "chunk_contexts"):
-        return enriching.enrich(state, stage)
+        return enrichment.enrich(state, stage)
     return in_worker(state, stage, OPTIONS[stage](settings, state.engine.frozen))
 
 
@@ -122,21 +121,25 @@ def make(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
 
 
 def _make(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
-    from resources.stages import embeddings as embedding
-    from resources.stages.embedded_items import STAGES as OF_VECTORS
-
     if stage not in _BEFORE_GENERATIONS:
         state.ensure_generation()
     lost = lost_buckets(state, stage) if state.engine.damaged_files else set()
     buckets = sorted({*buckets, *state.run.rebuilt, *lost})
     if stage == "chunk_embeddings":
         require_replies(state)
-    if stage in OF_VECTORS:
-        return embedding.embed(state, stage, buckets)
+    if stage in ("chunk_embeddings", "sentence_embeddings"):
+        from resources.stages.embeddings import embed
+
+        return embed(state, stage, buckets)
+
+    def compute(works: Works) -> Outcomes:
+        if next(iter(works), None):  # else a run that only removed documents would import the code of every stage
+            yield from compute_of(state, stage)(works)
+
     if stage == "parsed_elements":
         state.warmup.import_models()
     before = len(state.run.models)
-    report = state.run_stage(stage, buckets, compute_of(state, stage))
+    report = state.run_stage(stage, buckets, compute)
     for model in state.run.models[before:]:
         report.notes.update({"model": model.name, "currency": state.settings.llm.currency, **asdict(model.spent)})
     return report

@@ -34,7 +34,7 @@ from pipelines.schemas import from_table, to_table
 from pipelines.stages import STAGES
 from resources.engine import StageReport, time_shown
 from resources.engine.tables import DOC_ID, as_states, states_schema, states_table
-from resources.engine.vectors import matrix
+from resources.engine.vectors import ids_of, matrix
 from resources.hashes import bytes_hash
 
 if TYPE_CHECKING:
@@ -169,20 +169,6 @@ def _without_vectors(count: int) -> IndexStateError:
 
 
 # ---------------------------------------------------------------- columns
-
-
-def ids_of(column: pa.ChunkedArray) -> Ids:
-    """Return a column of ids as an array. If all ids have one length, no Python objects are made for them."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    lengths = pc.min_max(pc.binary_length(array)).as_py()
-    if not len(array) or not lengths["min"] or lengths["min"] != lengths["max"] or array.null_count:
-        return np.array([value.encode() for value in array.to_pylist()] or [], dtype="S")
-    _, offsets, data = array.buffers()
-    start = int(np.frombuffer(offsets, np.int32, 1, array.offset * 4)[0])
-    return np.frombuffer(data, f"S{lengths['min']}", len(array), start)
 
 
 def link_columns(links: pa.Table) -> LinkColumns:

@@ -16,7 +16,7 @@ from pipelines.schemas import to_table
 from resources.engine import Part
 from resources.engine.committed import StoredRows
 from resources.engine.tables import ParquetTables
-from resources.engine.vectors import KnownVectors, imported_for, kept_files, keys_from, vectors_of
+from resources.engine.vectors import KnownVectors, id_hashes, imported_for, kept_files, keys_from, vectors_of
 from resources.postgres.catalog import ManifestRow
 
 VECTORS = np.arange(24, dtype=np.float32).reshape(6, 4)
@@ -161,3 +161,13 @@ def test_kept_vectors_go_once_all_buckets_of_their_documents_are_committed(
     found = kept_files(tables, "vectors", place)
     assert sorted(ends for ends in found.values() if ends) == [bucket_range(at, 4) for at in left]
     assert None in found.values() and tables.exists(other)
+
+
+def test_ids_have_the_same_hash_in_every_column_and_another_under_another_seed() -> None:
+    ids = ["a", "b", "abcdefgh", "abcdefgh2", "2abcdefgh", "x" * 32, "x" * 31 + "y", "Лідія"]
+    hashes = [int(value) for value in id_hashes(pa.chunked_array([ids]), 7)]
+    assert len({*hashes, 0}) == len(ids) + 1
+    assert [int(id_hashes(pa.chunked_array([[each]]), 7)[0]) for each in ids] == hashes
+    assert not {*hashes} & {int(value) for value in id_hashes(pa.chunked_array([ids]), 8)}
+    assert id_hashes(pa.chunked_array([["", None, "a"]]), 7).tolist() == [0, 0, hashes[0]]
+    assert id_hashes(pa.chunked_array([[]], pa.string()), 7).tolist() == []
