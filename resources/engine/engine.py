@@ -241,7 +241,12 @@ class Engine:
 
     def commits(self, table: str) -> Commits:
         """Return the commits of a table under the current settings, except those whose file is lost."""
-        return Commits(row for row in self._committed_rows(table) if self.tables.exists(row.file))
+        return self.commits_of([table])[table]
+
+    def commits_of(self, tables: Iterable[str]) -> dict[str, Commits]:
+        """Return the same of several tables, by table."""
+        known = self.catalog.manifests_of({table: self.key(STAGE_OF_TABLE[table].name) for table in tables})
+        return {table: Commits(row for row in rows if self.tables.exists(row.file)) for table, rows in known.items()}
 
     def bucket_of(self, doc_id: str) -> int:
         return bucket_of(doc_id, self.settings.buckets)
@@ -289,7 +294,7 @@ class Engine:
         divided = self._parts(buckets)
         if doc_ids is not None:
             divided = with_documents(divided, doc_ids)
-        made = {table: self.commits(table) for table in tables}
+        made = self.commits_of(tables)
         found = []
         for bucket, ends in divided:
             if having and not made[having].cover(ends):
@@ -304,7 +309,7 @@ class Engine:
     def versions(self, stage: str) -> dict[int, list[str]]:
         """Return the version of a stage's rows for each completely made bucket: the key and the hash of each commit of
         each table. A stage that is not parted has one version, under UNPARTITIONED."""
-        tables, count = [self.commits(table) for table in STAGES[stage].tables], self.settings.buckets
+        tables, count = [*self.commits_of(STAGES[stage].tables).values()], self.settings.buckets
         parted = STAGES[stage].parted
         ranges = (
             {bucket: bucket_range(bucket, count) for bucket in range(count)} if parted else {UNPARTITIONED: ALL_IDS}
@@ -333,7 +338,7 @@ class Engine:
         if doc_ids is not None:
             divided = with_documents(divided, doc_ids)
         due = set(self._due(stages, [ends for _, ends in divided]))
-        made = {table: self.commits(table) for table in tables}
+        made = self.commits_of(tables)
         return [
             self._part(bucket, ends, {table: rows.cut_to(ends) for table, rows in made.items() if rows.cover(ends)})
             for bucket, ends in divided
@@ -475,9 +480,10 @@ class Engine:
         return report
 
     def _plan(self, stage: Stage) -> StagePlan:
-        before = self._commits_before(stage)
+        known = self.commits_of((*stage.tables, *stage.inputs, *stage.looks_at))
+        before = self._commits_before(stage, known)
         retried = sorted(self._documents_to_retry(stage, before))
-        inputs, looked_at = ({table: self.commits(table) for table in of} for of in (stage.inputs, stage.looks_at))
+        inputs, looked_at = ({table: known[table] for table in of} for of in (stage.inputs, stage.looks_at))
         return StagePlan(stage, self.tables, self._part, inputs, looked_at, before, retried, self._run.retry_failed)
 
     def due(self, name: str, buckets: Collection[int] | None = None) -> list[Range]:
@@ -493,15 +499,15 @@ class Engine:
         """Return the ranges in which one of these stages has work to do. Each table's commits are read once."""
         stages = [STAGES[name] for name in names]
         tables = {table for stage in stages for table in (*stage.inputs, *stage.tables)}
-        known = {table: self.commits(table) for table in tables}
+        known = self.commits_of(tables)
         made = {stage.name: self._commits_before(stage, known)[next(iter(stage.tables))] for stage in stages}
         inputs = {stage.name: {table: known[table] for table in stage.inputs} for stage in stages}
         return [ends for ends in ranges if not all(made_from(made[name], inputs[name], ends) for name in made)]
 
-    def _commits_before(self, stage: Stage, known: Mapping[str, Commits] | None = None) -> dict[str, Commits]:
-        """Return the commits of a stage's tables, or those of the `known` ones. Documents that lack the file of one
-        table count as never made."""
-        found = {table: known[table] if known else self.commits(table) for table in stage.tables}
+    def _commits_before(self, stage: Stage, known: Mapping[str, Commits]) -> dict[str, Commits]:
+        """Return the `known` commits of a stage's tables. Documents that lack the file of one table count as never
+        made."""
+        found = {table: known[table] for table in stage.tables}
         return {
             table: Commits(row for row in commits.rows if all(other.cover(row.range) for other in found.values()))
             for table, commits in found.items()

@@ -6,7 +6,7 @@ The engine uses them instead of Postgres and a folder. Commits may extend those 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,10 @@ class MemoryManifest:
         if (found := self._commits.get((table, key))) is not None:
             return list(found)
         return self._under.manifest_of(table, key) if self._under else []
+
+    def manifests_of(self, keys: Mapping[str, str]) -> dict[str, list[ManifestRow]]:
+        """Return the same of several tables, each with its key, by table."""
+        return {table: self.manifest_of(table, key) for table, key in keys.items()}
 
     def commit(
         self,

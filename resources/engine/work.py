@@ -45,6 +45,8 @@ class Manifest(Protocol):
 
     def manifest_of(self, table: str, key: str) -> list[ManifestRow]: ...
 
+    def manifests_of(self, keys: Mapping[str, str]) -> dict[str, list[ManifestRow]]: ...
+
     def commit(
         self,
         rows: Sequence[ManifestRow],

@@ -42,8 +42,7 @@ def served_now(state: State) -> Served:
     live = state.catalog.live()
     if live is None:
         return Served()
-    tables = GenerationTables(state.database, live)
-    return Served(tables.content_hashes(part.first, part.after) for part in state.engine.parts(()))
+    return Served(GenerationTables(state.database, live).all_content_hashes())
 
 
 @dataclass(frozen=True, slots=True)

@@ -228,6 +228,14 @@ class Catalog:
         """Return the commits of a table under one key, in order of their ranges, which do not overlap."""
         return [ManifestRow(*row) for row in self._rows("manifest_of", table=table, key=key)]
 
+    def manifests_of(self, keys: Mapping[str, str]) -> dict[str, list[ManifestRow]]:
+        """Return the same of several tables, each with its key, by table."""
+        found: dict[str, list[ManifestRow]] = {table: [] for table in keys}
+        if keys:
+            for row in self._rows("manifests_of", tables=list(keys), keys=list(keys.values())):
+                found[row[0]].append(ManifestRow(*row))
+        return found
+
     def index_commits(self, name: str, schema: str) -> dict[str, IndexCommit]:
         """Return the commits of a generation's rows in Postgres under a name, by the first id of their range."""
         rows = self._rows("manifest_of", table=name, key=schema)

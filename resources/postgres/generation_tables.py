@@ -6,7 +6,7 @@ caller's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,8 @@ END = "g"
 """An upper bound of all document ids, which are hexadecimal."""
 EMPTY = ""
 """The state text of an empty bucket."""
+BLOCK = 10_000
+"""Most documents whose content hashes are read in one answer."""
 FEW = 4
 """Number of buckets up to which they are queried one by one; for more, one query for all is cheaper."""
 
@@ -67,8 +69,7 @@ class GenerationTables:
         return cursor.fetchall() if cursor.description else []
 
     def _rows(self, name: str, **values: Any) -> list[tuple[Any, ...]]:
-        with self.database.connect() as connection:
-            return self._run(connection, name, **values)
+        return self.database.rows(self._query(name), values)
 
     def _copy(self, connection: Connection[Any], table: str, columns: Columns, rows: Iterable[Sequence[Any]]) -> None:
         """Copy rows into a table of the generation, or a staged one. Postgres refuses COPY for a user subject to
@@ -136,6 +137,15 @@ class GenerationTables:
     def content_hashes(self, first: str = "", after: str = END) -> dict[str, str]:
         """Return doc_id -> content hash of all documents with `first` <= id < `after`."""
         return dict(self._rows("content_hashes", first=first, after=after))
+
+    def all_content_hashes(self) -> Iterator[dict[str, str]]:
+        """Yield the same of all documents, block by block."""
+        last = ""
+        while rows := self._rows("content_hashes_after", last=last, most=BLOCK):
+            yield dict(rows)
+            last = rows[-1][0]
+            if len(rows) < BLOCK:
+                return
 
     def served_documents(self, first: str = "", after: str = END) -> pa.Table:
         """Return doc_id, source, content_hash, groups and uri of the same documents."""

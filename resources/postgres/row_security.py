@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def security_problems(database: Database, schema: str) -> list[tuple[str, str]]:
     """Return tables without row-level security, policies that differ from the defined ones, and permissions of the
     query role beyond reading under these policies."""
-    with database.connect() as connection:
+    with database.connect(autocommit=True, sets=False) as connection:
         return [(code, message) for code, message, _ in _open_doors(connection, schema)]
 
 

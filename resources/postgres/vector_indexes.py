@@ -81,7 +81,7 @@ class VectorIndexes:
 
     def states(self) -> dict[str, bool]:
         """Return the existing vector indexes, and whether each is finished and has the form that searches use."""
-        with self._database.connect() as connection:
+        with self._database.connect(autocommit=True, sets=False) as connection:
             return self._states(connection)
 
     def _states(self, connection: Connection[Any]) -> dict[str, bool]:

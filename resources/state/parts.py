@@ -152,7 +152,8 @@ class Parts:
     def catalog(self) -> Catalog:
         from resources.postgres.catalog import Catalog
 
-        self.database.migrate()
+        if not self.database.is_fenced:  # else it was done before the lock was taken
+            self.database.migrate()
         return Catalog(self.database)
 
     @_LazyPart

@@ -27,6 +27,12 @@ UPDATE pincite.sources SET indexed_at = now() WHERE name = ANY (%(names)s::text[
 SELECT table_name, key, first, after, file, whole, input, output, rows, documents, run_id, committed_at
 FROM pincite.manifest WHERE table_name = %(table)s AND key = %(key)s ORDER BY first;
 
+-- name: manifests_of
+SELECT table_name, key, first, after, file, whole, input, output, rows, documents, run_id, committed_at
+FROM pincite.manifest JOIN unnest(%(tables)s::text[], %(keys)s::text[]) AS wanted (table_name, key)
+    USING (table_name, key)
+ORDER BY table_name, first;
+
 -- name: files_under
 SELECT DISTINCT file FROM pincite.manifest WHERE file <> '' AND key = ANY (%(keys)s::text[]);
 

@@ -3,6 +3,9 @@
 -- name: content_hashes
 SELECT doc_id, content_hash FROM {schema}.documents WHERE doc_id >= %(first)s AND doc_id < %(after)s;
 
+-- name: content_hashes_after
+SELECT doc_id, content_hash FROM {schema}.documents WHERE doc_id > %(last)s ORDER BY doc_id LIMIT %(most)s;
+
 -- name: served_documents
 SELECT doc_id, source, content_hash, groups, uri FROM {schema}.documents
 WHERE doc_id >= %(first)s AND doc_id < %(after)s ORDER BY doc_id;

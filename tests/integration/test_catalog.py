@@ -86,6 +86,11 @@ def test_a_commit_replaces_what_its_range_had(catalog: Catalog) -> None:
     assert list(map(plain, catalog.manifest_of("chunks", "k1"))) == [new, others[0]]
     assert list(map(plain, catalog.manifest_of("chunks", "k2"))) == [others[1]]
     assert list(map(plain, catalog.manifest_of("sentences", "k1"))) == [others[2]]
+    several = catalog.manifests_of({"sentences": "k1", "chunks": "k2", "packed_chunks": "k1"})
+    found = {table: list(map(plain, manifest)) for table, manifest in several.items()}
+    assert found == {"sentences": [others[2]], "chunks": [others[1]], "packed_chunks": []}
+    assert list(map(plain, catalog.manifests_of({"chunks": "k1"})["chunks"])) == [new, others[0]]
+    assert catalog.manifests_of({}) == {}
 
 
 HALVES = [row("30", "38", "chunks/b.parquet"), row("38", "40", "chunks/c.parquet")]

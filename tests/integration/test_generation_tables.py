@@ -92,6 +92,18 @@ def test_rows_come_back_as_they_went_in(index: GenerationTables) -> None:
     assert set(index.bucket_states()) == {2}
 
 
+@pytest.mark.parametrize("most", [1, 2, 3, 5, 10])
+def test_content_hashes_are_read_in_blocks(index: GenerationTables, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr("resources.postgres.generation_tables.BLOCK", most)
+    documents = [document(f"{number}.txt", "alpha") for number in range(5)]
+    index.replace(3, documents)
+    blocks = list(index.all_content_hashes())
+    assert {doc_id: content for block in blocks for doc_id, content in block.items()} == {
+        one.raw.doc_id: one.raw.content_hash for one in documents
+    }
+    assert sum(map(len, blocks)) == 5 and max(map(len, blocks)) <= most
+
+
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 NUMBER = st.integers(-(2**31), 2**31 - 1)
 SINGLE = st.floats(width=32, allow_nan=False)
