@@ -59,10 +59,6 @@ def _settings(settings: Settings, section: str, *names: str) -> dict[str, Any]:
     return {f"{section}.{name}": getattr(getattr(settings, section), name) for name in names}
 
 
-def _floors(settings: Settings) -> str:
-    return "fast_floors" if settings.sentences.embedded in sentence_links.POOLED_FORMS else "related_floors"
-
-
 def _reply_values(settings: Settings, frozen: Frozen, role: str) -> dict[str, Any]:
     """Return the values that shape the replies to a role's prompts; return {} if no model is used."""
     if role not in settings.bought_roles:
@@ -186,7 +182,7 @@ def _stages() -> tuple[Stage, ...]:
             tables("sentence_links"),
             ("sentences", "sentence_embeddings"),
             # The embedder's name decides which of the floors holds; its identity is in the key before.
-            lambda s, r: _settings(s, "sentences", "related_floor", _floors(s), "related_most"),
+            lambda s, r: _settings(s, "sentences", "related_floor", s.sentences.floors_setting, "related_most"),
             parted=False,
         ),
     )

@@ -14,7 +14,7 @@ the given order, so the result has no randomness. Vectors are read several times
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from math import isqrt
 from typing import Any, NamedTuple
 
@@ -438,13 +438,9 @@ class Links(NamedTuple):
     floor: float
 
 
-POOLED_FORMS = ("mixed", "fast")
-"""Forms of sentences with vectors from the encodings of their chunks, which lie nearer to each other."""
-
-
 def floor_for(settings: SentenceSettings, embedder: str) -> float:
     """Return the least cosine of a link between vectors of an embedder, by its name."""
-    floors = settings.fast_floors if settings.embedded in POOLED_FORMS else settings.related_floors
+    floors: Mapping[str, float] = getattr(settings, settings.floors_setting)
     return floors.get(embedder, settings.related_floor)
 
 

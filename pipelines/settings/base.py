@@ -166,6 +166,11 @@ class SentenceSettings(Section):
         MOST_RELATED, ge=0, le=MOST_RELATED, description="Most RELATED_TO links from one sentence."
     )
 
+    @property
+    def floors_setting(self) -> str:
+        """Return the name of the floors that hold: vectors from the encodings of chunks lie nearer to each other."""
+        return "fast_floors" if self.embedded in ("fast", "mixed") else "related_floors"
+
 
 class PublishSettings(Section):
     golden: str | None = Field(None, description="Golden questions scored after each build (JSON lines).")
