@@ -215,6 +215,8 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = os.getppid()
     end_with_parent()
+    import pyarrow  # noqa: F401 - every worker sends and gets tables, and a fork has what is imported here
+
     function = _make_function("".join(sys.argv[1:]))
     try:
         control = socket.socket(fileno=os.dup(_CONTROL))
