@@ -29,7 +29,7 @@ help:  ## Show this list
 $(STAMP): pyproject.toml constraints.txt constraints.py install.sh
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 		echo 'python3 cannot make a virtual environment here: apt-get install python3-venv, then again'; exit 1; }
-	@echo 'Installing into $(VENV), 3.2 GB in all and most of it models and torch: one to five minutes, once.'
+	@echo 'Installing into $(VENV), 3.8 GB in all and most of it models and torch: one to five minutes, once.'
 	$(call watched,$(INSTALL) dev -- --editable .)
 	@if ls -d $(VENV)/lib/python*/site-packages/nvidia* >/dev/null 2>&1; then \
 		echo 'GPU packages are in $(VENV) although none are needed: rm -r $(VENV), then again'; exit 1; fi

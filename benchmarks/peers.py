@@ -42,8 +42,15 @@ POLICIES = ROOT.parent / "shared" / "data" / "policies"
 CACHE = ROOT / "build" / "peers"
 """Not a hidden folder: LlamaIndex reads no file that has one above it."""
 PAGE = ROOT / "docs" / "measured" / "peers.md"
-ISAS = {"avx2": {"ATEN_CPU_CAPABILITY": "avx2", "DNNL_MAX_CPU_ISA": "AVX2", "OPENBLAS_CORETYPE": "Haswell"}}
-"""Variables that limit torch, oneDNN and NumPy's OpenBLAS to the instructions of an ordinary processor."""
+ISAS = {
+    "avx2": {
+        "ATEN_CPU_CAPABILITY": "avx2",
+        "DNNL_MAX_CPU_ISA": "AVX2",
+        "ONEDNN_MAX_CPU_ISA": "AVX2",
+        "OPENBLAS_CORETYPE": "Haswell",
+    }
+}
+"""Variables that limit torch, oneDNN, OpenVINO and NumPy's OpenBLAS to the instructions of an ordinary processor."""
 
 
 class Cases:
