@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 
 FEW_BYTES = 32_000
-"""Bytes of added files up to which texts are embedded without torch. An edited file does not count, since most of its
-texts are known."""
+"""Bytes of added files up to which no imports begin early, since the files are parsed sooner. An edited file does not
+count, since most of its texts are known."""
 
 
 class Warmup:
@@ -56,8 +56,8 @@ class Warmup:
             self._parts.pool.begin(sorted(kinds))
 
     def start(self, documents: int, added_bytes: int) -> None:
-        """Start the worker processes for `documents` documents. If enough bytes are added for the light embedder to be
-        slower, allow the imports to begin while they parse."""
+        """Start the worker processes for `documents` documents. If enough bytes are added, allow the imports to begin
+        while they parse."""
         self._parts.pool.warm(documents)
         self._asked = added_bytes > FEW_BYTES
 
