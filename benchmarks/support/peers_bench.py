@@ -30,7 +30,7 @@ QUIET = {"HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1", "HAYSTACK_TELEMETRY_ENABLED
 
 
 KEPT = ("PATH", "HOME", "LANG", "TMPDIR", "OMP_NUM_THREADS", "ATEN_CPU_CAPABILITY", "DNNL_MAX_CPU_ISA",
-        "OPENBLAS_CORETYPE")  # fmt: skip
+        "ONEDNN_MAX_CPU_ISA", "OPENBLAS_CORETYPE")  # fmt: skip
 """What the environment of a script takes over."""
 
 
