@@ -14,8 +14,8 @@ import hashlib
 import io
 import os
 import re
-from collections.abc import Callable, Collection
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -94,48 +94,48 @@ class Sound:
 
     def check(self, path: Path, content: str) -> None:
         """Check the bytes of a file. Raise FileNotFoundError, Harmed."""
-        try:
-            with open(path, "rb") as stream:
-                identity = _identity(stream.fileno())
-                if self._seen.get(str(path)) == identity:
-                    return
-                held = hashlib.blake2b(digest_size=16)
-                while piece := stream.read(1 << 20):
-                    held.update(piece)
-        except OSError as error:
-            if error.errno != errno.EIO:
-                raise
-            raise Harmed from None
-        if held.hexdigest() != content:
-            raise Harmed
-        self._seen[str(path)] = identity
+        with _lost_bytes(), open(path, "rb") as stream:
+            self._check(path, content, stream, hashlib.blake2b(digest_size=16))
 
     def open(self, path: Path, content: str) -> Any:
         """Check the bytes of a file, and return a source of them for pyarrow. Raise FileNotFoundError, Harmed."""
         import pyarrow as pa
 
-        try:
+        held, data = hashlib.blake2b(digest_size=16), None
+        with _lost_bytes():
             stream = pa.OSFile(str(path))
-            identity = _identity(stream.fileno())
-            if self._seen.get(str(path)) == identity:
+            if self._seen.get(str(path)) == _identity(stream.fileno()):
                 return stream
-            held, data = hashlib.blake2b(digest_size=16), None
             if stream.size() <= LARGE:
                 data = stream.read_buffer()
                 held.update(data)
-            while piece := stream.read(1 << 20):
-                held.update(piece)
-        except OSError as error:
-            if error.errno != errno.EIO:
-                raise
-            raise Harmed from None
-        if held.hexdigest() != content:
-            raise Harmed
-        self._seen[str(path)] = identity
+            self._check(path, content, stream, held)
         if data is not None:
             return pa.BufferReader(data)
         stream.seek(0)  # the file that was hashed, even if another has its name by now
         return stream
+
+    def _check(self, path: Path, content: str, stream: Any, held: Any) -> None:
+        """Hash the rest of a file into `held`, which has its beginning, and compare. Raise Harmed."""
+        identity = _identity(stream.fileno())
+        if self._seen.get(str(path)) == identity:
+            return
+        while piece := stream.read(1 << 20):
+            held.update(piece)
+        if held.hexdigest() != content:
+            raise Harmed
+        self._seen[str(path)] = identity
+
+
+@contextmanager
+def _lost_bytes() -> Iterator[None]:
+    """Raise Harmed where a disk has lost the bytes of a file."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        raise Harmed from None
 
 
 def _identity(descriptor: int) -> tuple[int, ...]:
