@@ -25,7 +25,7 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.defaults import SHIPPED, tables_of  # noqa: E402  (the path above finds it)
+from benchmarks.defaults import SHIPPED, show  # noqa: E402  (the path above finds it)
 from benchmarks.parts import METRICS, Scores  # noqa: E402
 from benchmarks.results import SETS, cores, evaluated, write_questions  # noqa: E402
 from benchmarks.support.datasets import DATASETS  # noqa: E402
@@ -54,7 +54,7 @@ NEIGHBOURS: Mapping[str, tuple[str, dict[str, dict[str, Any]]]] = {
         "500": {"enrichment.context_characters": 500},
     }),
 }  # fmt: skip
-"""By the name of a setting: its default, and its neighbours."""
+"""The default and the neighbours of each setting, by its name."""
 STRUCTURED = [name for name, plan in SETS.items() if plan.get("splitter", "structure") == "structure"]
 """The sets whose chunks are made here, and by the default splitter."""
 
@@ -101,12 +101,7 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, metavar="DIR", default=ROOT / "build" / "chunking-defaults")
     options = parser.parse_args()
     sets = {name: measured(name, options.keep.resolve() / name, options.settings) for name in options.sets}
-    values = {NEIGHBOURS[key][0]: list(NEIGHBOURS[key][1]) for key in options.settings}
-    text, changing = tables_of(sets, values)
-    print(text)
-    if changing:
-        print(f"do better with a value chosen on other sets: {', '.join(changing)}", file=sys.stderr)
-    sys.exit(1 if changing else 0)
+    show(sets, {NEIGHBOURS[key][0]: list(NEIGHBOURS[key][1]) for key in options.settings})
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import numpy as np
 
@@ -194,6 +194,15 @@ def tables_of(
     return "\n\n".join("\n".join(block) for block in blocks), changing
 
 
+def show(sets: Mapping[str, Mapping[str, Scores]], neighbours: Mapping[str, Sequence[str]]) -> NoReturn:
+    """Print the tables, and exit with 1 where a default should change."""
+    text, changing = tables_of(sets, neighbours)
+    print(text)
+    if changing:
+        print(f"do better with a value chosen on other sets: {', '.join(changing)}", file=sys.stderr)
+    sys.exit(1 if changing else 0)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", nargs="+", choices=tuple(DATASETS), default=list(DATASETS))
@@ -206,11 +215,7 @@ def main() -> None:
         for name in options.sets:
             sets[name] = measured(name, index_of(name, place), options.questions)
             print(f"{name}: measured", file=sys.stderr, flush=True)
-    text, changing = tables_of(sets, {default: list(others) for default, (_, others) in NEIGHBOURS.items()})
-    print(text)
-    if changing:
-        print(f"do better with a value chosen on other sets: {', '.join(changing)}", file=sys.stderr)
-    sys.exit(1 if changing else 0)
+    show(sets, {default: list(others) for default, (_, others) in NEIGHBOURS.items()})
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What is searched for a sentence, on every shared set: `hybrid` and the route `sentence` by `sentences.embedded`.
+"""Scores of `hybrid` and of the route `sentence` on every shared set, by the value of `sentences.embedded`.
 
     python benchmarks/sentence_forms.py [--sets policies ...] [--forms fast mixed blended] [--keep DIR]
 
