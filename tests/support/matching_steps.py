@@ -279,7 +279,7 @@ class Matcher:
             elif kind is op.FAILURE:
                 code.append((_FAIL,))
             else:
-                raise NotImplementedError(f"this matcher knows no {kind}")
+                raise AssertionError(f"this matcher knows no {kind}")
 
     def _group(self, code: list[Instruction], group: int | None, inner: Any, flags: int) -> None:
         kept = group in self._referred

@@ -1,4 +1,4 @@
-"""Whether the listing of a part is still the committed one, which is told without its table."""
+"""Tests of the comparison of a part's listing with the committed one, which reads no table."""
 
 from __future__ import annotations
 
