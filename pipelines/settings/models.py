@@ -344,7 +344,10 @@ class EmbedderSettings(Section):
     passage_prefix: str | None = Field(None, description="Put before passages; by default as the model declares.")
     query_prefix: str | None = Field(None, description="Put before questions; by default as the model declares.")
     max_tokens: int = Field(512, ge=16, description="Window of the model; longer texts are embedded in windows.")
-    dtype: Literal["auto", "float32", "bfloat16"] = Field("auto", description="auto takes the faster that is native.")
+    dtype: Literal["auto", "float32", "bfloat16"] = Field(
+        "auto",
+        description="auto takes the faster that is native. A preset takes bfloat16 only where the processor has it.",
+    )
     batch_tokens: int | None = Field(
         None,
         ge=512,

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pipelines.errors import ModelError
 from pipelines.indexing.embeddings import unit
 from resources.memory import without_module
 from resources.models.embedders.specs import ENGLISH, MULTILINGUAL, EmbedderSpec, package_folder
@@ -116,7 +117,7 @@ class PresetEmbedder(WindowedEmbedder):
     ) -> None:
         super().__init__(spec)
         self._folder, self._config, self._batch_tokens = folder, config, batch_tokens
-        self._bfloat16 = dtype == "bfloat16" or (dtype == "auto" and native_bfloat16())
+        self._bfloat16 = dtype != "float32" and native_bfloat16()
         self._loading, self._calls = Lock(), 0
 
     def load(self) -> None:
@@ -151,9 +152,10 @@ class PresetEmbedder(WindowedEmbedder):
     # ------------------------------------------------------------ tokens
 
     def _encode(self, texts: Sequence[str]) -> list[Tokens]:
-        few, self._calls = self._few, self._calls + 1
-        if self._calls == FEW_CALLS:
-            self._few = None  # which frees its pieces
+        with self._loading:
+            few, self._calls = self._few, self._calls + 1
+            if self._calls == FEW_CALLS:
+                self._few = None  # which frees its pieces
         if few is not None and sum(map(len, texts)) <= FEW_CHARACTERS and (found := few.encode(texts)) is not None:
             return [Tokens(*text) for text in found]
         with self._loading:
@@ -181,8 +183,8 @@ class PresetEmbedder(WindowedEmbedder):
 
     @cached_property
     def _ends(self) -> tuple[list[int], list[int]]:
-        if self._few is not None:
-            first, last = self._few.ends
+        if (few := self._few) is not None:
+            first, last = few.ends
         else:
             named = _json(self._folder / "tokenizer_config.json")
             first, last = (self._tokenizer.token_to_id(named[name]) for name in ("cls_token", "sep_token"))
@@ -231,23 +233,28 @@ class PresetEmbedder(WindowedEmbedder):
     @cached_property
     def _requests(self) -> SimpleQueue[Any]:
         """Inference requests to the compiled graph, one for each batch that is embedded at the same time."""
-        with without_module("openvino_telemetry"), without_module("openvino.tools"):
-            import openvino
+        try:
+            with without_module("openvino_telemetry"), without_module("openvino.tools"):
+                import openvino
 
-        graph, kept = bert_graph(_open(self._folder), self._config)
-        compiled = openvino.Core().compile_model(graph, "CPU", {
-            "INFERENCE_PRECISION_HINT": "bf16" if self._bfloat16 else "f32",
-            "INFERENCE_NUM_THREADS": threads(), "NUM_STREAMS": threads(), "ENABLE_CPU_PINNING": False,
-        })  # fmt: skip
-        del kept
+            graph = bert_graph(_open(self._folder), self._config)
+            compiled = openvino.Core().compile_model(graph, "CPU", {
+                "INFERENCE_PRECISION_HINT": "bf16" if self._bfloat16 else "f32",
+                "INFERENCE_NUM_THREADS": threads(), "NUM_STREAMS": threads(), "ENABLE_CPU_PINNING": False,
+            })  # fmt: skip
+        except Exception as error:  # OpenVINO and safetensors raise errors of their own
+            raise ModelError(
+                f"embedder {self.spec.name!r} cannot be loaded: {' '.join(str(error).split())[:300]}; "
+                "install pincite's packages again, or name another embedder in the settings"
+            ) from None
         made: SimpleQueue[Any] = SimpleQueue()
         for _ in range(threads()):
             made.put(compiled.create_infer_request())
         return made
 
 
-def bert_graph(weights: Any, config: dict[str, Any]) -> tuple[Any, list[Any]]:
-    """Return the encoder as a graph, and the arrays that it reads while it is compiled.
+def bert_graph(weights: Any, config: dict[str, Any]) -> Any:
+    """Return the encoder as a graph, which keeps the arrays of its weights alive.
 
     Its inputs are the summed embeddings of tokens, shape (rows, width, hidden), and what is added to the scores of each
     token, shape (rows, 1, 1, width). Its output are the vectors of tokens, shape (rows, width, hidden)."""
@@ -255,11 +262,9 @@ def bert_graph(weights: Any, config: dict[str, Any]) -> tuple[Any, list[Any]]:
     from openvino import opset13 as op
 
     count, dimension = int(config["num_attention_heads"]), int(config["hidden_size"])
-    kept: list[Any] = []
 
     def constant(name: str) -> Any:
-        kept.append(np.ascontiguousarray(weights.get_tensor(name), dtype=np.float32))
-        return op.constant(kept[-1], shared_memory=True)
+        return op.constant(np.ascontiguousarray(weights.get_tensor(name), dtype=np.float32), shared_memory=True)
 
     def linear(values: Any, name: str) -> Any:
         product = op.matmul(values, constant(f"{name}.weight"), False, True)
@@ -286,7 +291,7 @@ def bert_graph(weights: Any, config: dict[str, Any]) -> tuple[Any, list[Any]]:
         hidden = normal(attended, f"{layer}.attention.output.LayerNorm")
         wide = op.gelu(linear(hidden, f"{layer}.intermediate.dense"), "erf")
         hidden = normal(op.add(hidden, linear(wide, f"{layer}.output.dense")), f"{layer}.output.LayerNorm")
-    return Model([hidden], [given, mask]), kept
+    return Model([hidden], [given, mask])
 
 
 def _open(folder: Path) -> Any:
