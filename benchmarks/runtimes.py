@@ -29,7 +29,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from resources.models.embedders.preset import preset_folder  # noqa: E402  (the path above finds it)
+from benchmarks.support.machine import provenance  # noqa: E402  (the path above finds it)
+from resources.models.embedders.preset import preset_folder  # noqa: E402
 from resources.models.embedders.specs import ENGLISH  # noqa: E402
 
 RUNTIMES = ("torch-float32", "torch-bfloat16", "torch-int8", "openvino-float32", "openvino-bfloat16", "onnx-float32",
@@ -200,6 +201,7 @@ def compare(config: Path, runtimes: Sequence[str]) -> None:
     with open_index(config) as index:
         chunks, own = (index.table(name).select("text").collect()["text"].to_list() for name in ("chunks", "sentences"))
     questions = np.random.default_rng(0).choice(np.array(own, dtype=object), min(QUESTIONS, len(own)), replace=False)
+    print(provenance("python benchmarks/runtimes.py CONFIG", "the model of each runtime") + "\n")
     print(f"{'runtime':<20}{'ready, s':>10}{'tokens/s':>10}{'peak, MB':>10}{'size, MB':>10}{'least cos':>11}"
           f"{'mean cos':>10}{'same nearest':>14}")  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
