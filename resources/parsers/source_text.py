@@ -57,7 +57,7 @@ def decode(data: bytes, name: str, declared: str | None = None) -> tuple[str, tu
         return data.decode(unmarked, "replace"), ()
     codec = codec_of(declared) if declared else None
     if seven := seven_bit_codec(data):
-        return _read_as(data, seven, name, codec)
+        return _read_as(data, seven, codec)
     with suppress(UnicodeDecodeError):
         return _undo_double_encoding(data.decode("utf-8"))
     if _looks_binary(data[:_SAMPLE]):
@@ -65,13 +65,13 @@ def decode(data: bytes, name: str, declared: str | None = None) -> tuple[str, tu
     mostly = data.decode("utf-8", "replace")
     if (invalid := mostly.count("\ufffd")) * _VALID < sum(char > "\x7f" for char in mostly):
         if are_western(data):
-            return _read_as(data, MIXED, name, codec)
+            return _read_as(data, MIXED, codec)
         return mostly, (_replacement_warning(invalid),)
     guess = guess_encoding(data, codec)
     if not guess.probable:
         message = f"{name}: the text reads like no language in any encoding known; save the file as UTF-8"
         raise DocumentError(message, "corrupt")
-    return _read_as(data, guess.codec, name, codec)
+    return _read_as(data, guess.codec, codec)
 
 
 def _undo_double_encoding(text: str) -> tuple[str, tuple[str, ...]]:
@@ -81,7 +81,7 @@ def _undo_double_encoding(text: str) -> tuple[str, tuple[str, ...]]:
     return (text, ()) if once is None else (once, (told,))
 
 
-def _read_as(data: bytes, codec: str, name: str, declared: str | None) -> tuple[str, tuple[str, ...]]:
+def _read_as(data: bytes, codec: str, declared: str | None) -> tuple[str, tuple[str, ...]]:
     text = decode_as(data, codec)
     warnings: tuple[str, ...] = ()
     if codec == MIXED:
@@ -92,9 +92,9 @@ def _read_as(data: bytes, codec: str, name: str, declared: str | None) -> tuple[
         return text, (_replacement_warning(text.count("\ufffd")),)
     read = name_of(codec)
     if declared is None:
-        warnings += (f"{name}: not UTF-8; read as {read}",)
+        warnings += (f"the text is not UTF-8; it was read as {read}",)
     elif declared != codec:
-        warnings += (f"{name}: the declared encoding {name_of(declared)} does not fit the text; read as {read}",)
+        warnings += (f"the declared encoding {name_of(declared)} does not fit the text; it was read as {read}",)
     if invalid := text.count("\ufffd"):
         wrong = plural(invalid, f"byte that is invalid in {read} was", f"bytes that are invalid in {read} were")
         warnings += (f"{wrong} replaced",)

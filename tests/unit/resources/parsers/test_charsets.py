@@ -68,7 +68,7 @@ CASES = [(language, encoding) for language, names in ENCODINGS.items() for encod
 def test_an_encoding_that_is_not_declared_is_guessed(language: str, encoding: str) -> None:
     text, warnings = decode(TEXTS[language].encode(encoding), "a.txt")
     assert text == TEXTS[language]
-    assert len(warnings) == 1 and warnings[0].startswith("a.txt: not UTF-8; read as ")
+    assert len(warnings) == 1 and warnings[0].startswith("the text is not UTF-8; it was read as ")
 
 
 @pytest.mark.parametrize(("language", "encoding"), [case for case in CASES if case[1] not in ("cp850", "cp437")])
@@ -181,7 +181,7 @@ def test_a_wrong_declaration_is_told(label: str, language: str) -> None:
     encoding = ENCODINGS[language].split()[0]
     text, (warning,) = decode(TEXTS[language].encode(encoding), "a.html", label)
     assert text == TEXTS[language]
-    assert warning.startswith("a.html: the declared encoding ") and warning.endswith(f"read as {encoding}")
+    assert warning.startswith("the declared encoding ") and warning.endswith(f"read as {encoding}")
 
 
 def test_invalid_bytes_are_counted() -> None:
