@@ -32,6 +32,13 @@ _UNLP = ("Question_ID", "Question", "Correct_Answer", "Doc_ID", "Page_Num")
 _NUMBERS = ("page", "page_end", "start", "end")
 _PLACE = ("uri", "source", *_NUMBERS, "quote")
 _COLUMNS = ("id", "question", "answer", "filter", *_PLACE)
+_MEANT: Final = {
+    **dict.fromkeys(("file", "filename", "file_name", "path", "document", "doc", "name", "url"), "uri"),
+    **dict.fromkeys(("pages", "page_start", "page_number"), "page"),
+    **dict.fromkeys(("query", "text"), "question"),
+    **dict.fromkeys(("gold", "evidence", "passage", "context"), "quote"),
+}
+"""Other words that tables have for a column."""
 
 
 def from_unlp(rows: Rows, origin: str) -> list[Line]:
@@ -139,9 +146,10 @@ def _number(row: Row, name: str, where: str) -> int:
 def _require_known(name: str, where: str) -> None:
     if name in _COLUMNS or name in LETTERS:
         return
-    near = difflib.get_close_matches(name.lower(), _COLUMNS, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"known ones: {', '.join(_COLUMNS)}, and letters for options"
-    raise _error(f"{where}: column {name!r} is not known; {hint}")
+    plain = "_".join(name.lower().split())
+    near = [_MEANT[plain]] if plain in _MEANT else difflib.get_close_matches(plain, _COLUMNS, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    raise _error(f"{where}: column {name!r} is not known; {hint}known ones: {', '.join(_COLUMNS)}, letters for options")
 
 
 def _member(value: Any, key: str, kind: type, where: str) -> Any:

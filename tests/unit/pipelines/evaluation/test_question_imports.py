@@ -64,6 +64,7 @@ def test_rows_of_one_id_are_places_of_one_question() -> None:
     ("row", "message"),
     [
         ({"question": "?", "URI": "a"}, "q.csv line 2: column 'URI' is not known; did you mean 'uri'"),
+        ({"question": "?", "File Name": "a"}, r"column 'File Name' is not known; did you mean 'uri'\? known ones"),
         ({"question": "?", "zzz": "1"}, "column 'zzz' is not known; known ones: id, question"),
         ({"question": "?", "page": "3"}, "line 2: column 'uri' is missing or empty, so 'page' name no document"),
         ({"question": "?", "uri": "a", "page": "three"}, "column 'page' must be a whole number, not 'three'"),
