@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -224,6 +225,18 @@ def test_loopback_is_private(address: str) -> None:
 )
 def test_an_address_that_only_looks_like_loopback_is_not_loopback(address: str) -> None:
     assert not is_loopback(address)
+
+
+@pytest.mark.parametrize(
+    ("address", "checked"),
+    [("https://localhost:1/v1", True), ("https://a.example/v1", True), ("http://a.example/v1", True),
+     ("http://localhost:1/v1", False), ("http://127.0.0.1:1/v1", False)],
+)  # fmt: skip
+def test_certificates_are_checked_wherever_a_call_may_be_encrypted(address: str, checked: bool) -> None:
+    """By plain HTTP a proxy may be asked over TLS, but none on this machine."""
+    client = endpoint_client(address, lambda: "", timeout=1, retries=0, setting="llm")
+    context = client._client._transport._pool._ssl_context
+    assert (context.verify_mode is ssl.CERT_REQUIRED) is checked and bool(context.get_ca_certs()) is checked
 
 
 def test_a_variable_recorded_by_an_earlier_version_is_not_a_given_key() -> None:
