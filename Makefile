@@ -11,6 +11,8 @@ STAMP := $(VENV)/.installed
 # One process more than there are cores: each waits for Postgres and for its children now and then.
 MANY := -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --maxprocesses 5 --dist loadfile --no-loadscope-reorder
 PYTEST = $(BIN)/python -m pytest$(if $(JUNIT), --junit-xml=$(JUNIT))
+# The many processes of the tests would else compile the project's modules each for itself.
+unexport PYTHONDONTWRITEBYTECODE
 
 # What takes minutes says every twenty seconds that it is at work.
 define watched
