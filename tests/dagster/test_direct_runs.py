@@ -5,7 +5,7 @@ The product makes one if few documents were added or changed. Those of tests (te
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest import mock
 
@@ -22,15 +22,36 @@ from resources.dagster_instance.home import last_runs
 from resources.dagster_instance.run_history import MadeAsset, RunRecord, note_run, noted_runs
 from resources.generations.direct_run import ORDER
 from tests.support.direct_runs import direct_runs
-from tests.support.projects import Project, content, make_project, new_database
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.projects import Project, content, make_project, new_database, project_copy
 
 EDITED = "# Staff handbook\n\nThe handbook is kept at the front desk.\n"
 _QUALITY, _VERSION = dg.AssetKey("retrieval_quality"), "dagster/data_version"
 
 
-def test_a_run_without_dagster_makes_what_the_job_makes(project: Project, server_url: str, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def indexed(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """An index that a run of the job made; each test has a copy."""
     with new_database(server_url) as url:
-        other = make_project(tmp_path / "other", database=url, buckets=4, embedder=project.settings["embedder"])
+        embedder = {"endpoint": endpoint.url, "model": "fake"}
+        made = make_project(tmp_path_factory.mktemp("indexed") / "project", database=url, buckets=4, embedder=embedder)
+        made.index()
+        yield made
+
+
+@pytest.fixture
+def project(indexed: Project, server_url: str, tmp_path: Path) -> Iterator[Project]:
+    with project_copy(indexed, server_url, tmp_path / "copy") as copy:
+        yield copy
+
+
+def test_a_run_without_dagster_makes_what_the_job_makes(
+    server_url: str, endpoint: EmbeddingServer, tmp_path: Path
+) -> None:
+    embedder = {"endpoint": endpoint.url, "model": "fake"}
+    with new_database(server_url) as first, new_database(server_url) as second:
+        project = make_project(tmp_path / "project", database=first, buckets=4, embedder=embedder)
+        other = make_project(tmp_path / "other", database=second, buckets=4, embedder=embedder)
         for edit in (None, EDITED):
             if edit:
                 project.write("handbook.md", edit)
@@ -70,11 +91,9 @@ def _replace(project: Project) -> None:
 def test_a_small_run_without_dagster_makes_what_the_job_makes(
     project: Project, server_url: str, tmp_path: Path, change: Callable[[Project], None]
 ) -> None:
-    with new_database(server_url) as url:
-        other = make_project(tmp_path / "other", database=url, buckets=4, embedder=project.settings["embedder"])
-        for each in (project, other):
-            each.index()
-            change(each)
+    with project_copy(project, server_url, tmp_path / "other") as other:
+        change(project)
+        change(other)
         with mock.patch.object(pincite.run, "dagster_job", side_effect=AssertionError):
             direct = project.index()
         with mock.patch.object(pincite.run, "_dagster_is_watched", return_value=True):
@@ -87,7 +106,6 @@ def test_a_small_run_without_dagster_makes_what_the_job_makes(
 
 
 def test_dagster_records_a_removal_when_it_is_opened_next(project: Project) -> None:
-    project.index()
     (project.docs / "handbook.md").unlink()
     project.index()
     home = project.state / "dagster"
@@ -120,7 +138,6 @@ def test_dagster_records_a_removal_when_it_is_opened_next(project: Project) -> N
 
 
 def test_the_next_run_of_the_job_records_a_removal_before_itself(project: Project) -> None:
-    project.index()
     (project.docs / "handbook.md").unlink()
     project.index()
     project.write("handbook.md", EDITED)
@@ -136,7 +153,6 @@ def test_the_next_run_of_the_job_records_a_removal_before_itself(project: Projec
 
 
 def test_a_removal_that_fails_is_recorded_too(project: Project) -> None:
-    project.index()
     (project.docs / "handbook.md").unlink()
     with mock.patch("resources.generations.direct_run.publish", side_effect=IndexStateError("no room")):
         assert project.index(code=1)["error"]["message"] == "no room"
@@ -152,7 +168,6 @@ def test_a_removal_that_fails_is_recorded_too(project: Project) -> None:
 def test_a_record_after_a_broken_one_is_kept_and_a_full_file_is_taken_over(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    project.index()
     home = project.state / "dagster"
     (home / "direct-runs.jsonl").write_text('{"run_id": "cut", "jo')
     project.write("one.md", EDITED)
@@ -167,7 +182,6 @@ def test_a_record_after_a_broken_one_is_kept_and_a_full_file_is_taken_over(
 
 
 def test_many_changes_are_a_run_of_the_job(project: Project) -> None:
-    project.index()
     for number in range(pincite.run.FEW + 1):
         project.write(f"new{number}.md", EDITED)
     project.index()
@@ -175,7 +189,6 @@ def test_many_changes_are_a_run_of_the_job(project: Project) -> None:
 
 
 def test_who_watches_dagster_sees_a_removal_as_a_run_of_the_job(project: Project) -> None:
-    project.index()
     (project.docs / "handbook.md").unlink()
     with _only_ui(project.state / "dagster", "http://localhost:1"):
         assert project.index()["documents"]["removed"] == 1
