@@ -6,12 +6,12 @@ from typing import Any
 import dagster as dg
 
 from assets.declare import NIGHTLY, asset, buckets_of
-from assets.metadata import attach, log_whole, score_chart, score_rows, table
+from assets.metadata import attach, log_whole, score_chart, score_rows, table, told_by_check
 from resources.checks.findings import remedy_of
 from resources.checks.stages import CHECKS as CHECKED
-from resources.checks.stages import DESCRIPTIONS, unlisted_sources
+from resources.checks.stages import DESCRIPTIONS
 from resources.checks.stages import check as find
-from resources.generations.direct_run import NOT_PUBLISHED, changes, index_version
+from resources.generations.direct_run import NOT_PUBLISHED, changes, index_version, unlisted_check
 from resources.generations.publish import publish, score_live
 from resources.generations.upkeep import update_other_generations
 from resources.stages.make import freeze_terms, write_index
@@ -116,11 +116,8 @@ def _check(name: str, asset: str) -> dg.AssetChecksDefinition:
 def sources_listed(state: dg.ResourceParam[State]) -> dg.AssetCheckResult:
     """Check that every source could be listed. A failure is only a warning, since the other sources are still
     indexed."""
-    failing = unlisted_sources(state)
-    told = table([{"source": name, "why": why} for name, why in failing.items()])
-    return dg.AssetCheckResult(
-        passed=not failing, severity=dg.AssetCheckSeverity.WARN, metadata={"sources_not_listed": told}
-    )
+    passed, told = unlisted_check(state)
+    return dg.AssetCheckResult(passed=passed, severity=dg.AssetCheckSeverity.WARN, metadata=told_by_check(told))
 
 
 CHECKS = [*(_check(name, asset) for name, (asset, _) in CHECKED.items()), sources_listed]

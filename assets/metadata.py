@@ -15,23 +15,28 @@ import dagster as dg
 from pipelines.defused_text import defuse
 from pipelines.escaped_text import one_line
 from pipelines.plots import Curves, Panel, figure
-from pipelines.ranges import bucket_of
-from pipelines.records import Failure, column_description
+from pipelines.records import column_description
 from pipelines.schemas import schema_of
 from pipelines.settings.base import DagsterSettings
 from pipelines.stages import STAGES, UNPARTITIONED, Stage
-from resources.dagster_instance.run_history import RunRecord, report_run, taken_runs
+from resources.dagster_instance.run_history import Evaluation, RunRecord, report_run, taken_runs
 from resources.engine import StageReport
 from resources.generations.direct_run import (
     CODE_VERSION,
+    FAILED,
+    PRESENT,
+    carried_check,
+    carried_checks,
     counts_of,
     counts_of_bucket,
     counts_of_step,
     data_versions,
+    failure_rows,
+    failures_of,
     generation_tags,
     rows_in_postgres,
 )
-from resources.state.generation import find_generation, swap_of
+from resources.state.generation import find_generation
 from resources.state.state import State
 
 
@@ -134,7 +139,7 @@ def record_direct_runs(instance: dg.DagsterInstance, state: Path) -> None:
     """Write the runs into Dagster's storage that were made without Dagster since it was last opened for a state."""
     with taken_runs(state / "dagster") as records:
         for record in records:
-            report_run(instance, record, _materializations_of(instance, record))
+            report_run(instance, record, _materializations_of(instance, record), map(_evaluation, record.checks))
 
 
 def _materializations_of(instance: dg.DagsterInstance, record: RunRecord) -> Iterator[dg.AssetMaterialization]:
@@ -170,22 +175,15 @@ def _made_from(instance: dg.DagsterInstance, key: dg.AssetKey) -> dict[str, str]
 # and block nothing.
 
 
-FAILED, PRESENT = "documents_failed", "made_by_present_settings"
+_SAID = {
+    FAILED: "No document fails at this stage.",
+    PRESENT: "Everything is made with the present settings and models.",
+}
 
 
 def check_specs(key: dg.AssetKey) -> list[dg.AssetCheckSpec]:
-    """Return the checks of an asset. A stage of documents has a check that no document failed; an asset that depends on
-    settings has a check that all of it was made with the current ones."""
-    name, specs = key.path[-1], []
-    if name in STAGES and STAGES[name].parted:
-        specs.append(dg.AssetCheckSpec(FAILED, asset=key, description="No document fails at this stage."))
-    if name in _SHAPED:
-        said = "Everything is made with the present settings and models."
-        specs.append(dg.AssetCheckSpec(PRESENT, asset=key, description=said))
-    return specs
-
-
-_SHAPED = frozenset({*STAGES, "indexed_documents", "search_index"} - {"raw_documents"})
+    """Return the checks that an asset carries."""
+    return [dg.AssetCheckSpec(name, asset=key, description=_SAID[name]) for name in carried_checks(key.path[-1])]
 
 
 def check_results(context: dg.AssetExecutionContext, key: dg.AssetKey) -> list[dg.AssetCheckResult]:
@@ -194,23 +192,38 @@ def check_results(context: dg.AssetExecutionContext, key: dg.AssetKey) -> list[d
     if not context.selected_asset_keys and (known := find_generation(state.catalog, state.settings)):
         state = state.of_generation(known)  # beside it: a later step may find that the corpus has drifted from this one
     names = {check.name for check in context.selected_asset_check_keys if check.asset_key == key}
-    return [made(state, key.path[-1]) for name, made in _RESULTS.items() if name in names]
+    return [
+        dg.AssetCheckResult(
+            check_name=name, passed=passed, severity=dg.AssetCheckSeverity.WARN, metadata=told_by_check(told)
+        )
+        for name in carried_checks(key.path[-1])
+        if name in names
+        for passed, told in [carried_check(state, key.path[-1], name)]
+    ]
 
 
 def log_checks(context: dg.AssetExecutionContext, name: str) -> None:
     """Log the results of the checks of an asset that the step made in addition to its own asset."""
     state, key = state_of(context), _sibling(context, name)
-    for spec in check_specs(key):
-        result = _RESULTS[spec.name](state, name)
-        context.log_event(
-            dg.AssetCheckEvaluation(
-                asset_key=key,
-                check_name=spec.name,
-                passed=result.passed,
-                metadata=result.metadata,
-                severity=result.severity,
-            )
-        )
+    for check in carried_checks(name):
+        passed, told = carried_check(state, name, check)
+        context.log_event(_evaluation(Evaluation(key.to_user_string(), check, passed, told)))
+
+
+def _evaluation(result: Evaluation) -> dg.AssetCheckEvaluation:
+    return dg.AssetCheckEvaluation(
+        asset_key=dg.AssetKey.from_user_string(result.asset),
+        check_name=result.check,
+        passed=result.passed,
+        metadata=told_by_check(result.told),
+        severity=dg.AssetCheckSeverity.ERROR if result.blocking else dg.AssetCheckSeverity.WARN,
+        blocking=result.blocking,
+    )
+
+
+def told_by_check(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a check tells as metadata; a list of rows is a table."""
+    return {name: table(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
 def _sibling(context: dg.AssetExecutionContext, name: str) -> dg.AssetKey:
@@ -218,38 +231,11 @@ def _sibling(context: dg.AssetExecutionContext, name: str) -> dg.AssetKey:
     return dg.AssetKey([*context.asset_key.path[:-1], name])
 
 
-def _failed_result(state: State, name: str) -> dg.AssetCheckResult:
-    failed = failures_of(state, name)
-    shown = failures_table(failed, state.settings.buckets)
-    return _warning(FAILED, not failed, {"failures": len(failed), "failed documents": shown})
-
-
-def _present_result(state: State, name: str) -> dg.AssetCheckResult:
-    swap = swap_of(state.catalog, state.settings, state.engine, state.generation, name)
-    said = {
-        "documents by the present settings": swap.present,
-        "generation of the present settings": swap.generation or "none yet",
-        "documents that readers are served": swap.served,
-        "generation that readers are served": swap.live or "none yet",
-    }
-    return _warning(PRESENT, swap.complete, said)
-
-
-_RESULTS = {FAILED: _failed_result, PRESENT: _present_result}
-
-
-def _warning(name: str, passed: bool, metadata: Mapping[str, Any]) -> dg.AssetCheckResult:
-    return dg.AssetCheckResult(
-        check_name=name, passed=passed, severity=dg.AssetCheckSeverity.WARN, metadata=dict(metadata)
-    )
-
-
 # ---------------------------------------------------------------- metadata that people read in the UI
 
 
 Table = dg.TableMetadataValue | dg.TextMetadataValue
 
-_SHOWN_FAILURES = 50
 _CHARTED = ("recall@5", "accuracy_page", "mrr", "ndcg@10")
 
 
@@ -288,7 +274,7 @@ def attach(context: dg.AssetExecutionContext, report: StageReport, own: bool = T
     standing = {
         "dagster/row_count": total_rows(state, report),
         "failures": len(failed),
-        **({"failed documents": failures_table(failed, state.settings.buckets)} if failed else {}),
+        **({"failed documents": table(failure_rows(failed, state.settings.buckets))} if failed else {}),
         **more,
     }
     in_step = counts_of_step(report)
@@ -328,27 +314,6 @@ def total_rows(state: State, report: StageReport) -> int:
     if live and name in live.keys and state.engine.unmade(table):
         return state.table(table, live.keys[name]).rows
     return state.engine.table(table).rows or report.total
-
-
-def failures_of(state: State, stage: str) -> list[Failure]:
-    """Return the current failures of a stage, by source and uri."""
-    return [item for item in state.engine.failures() if item.stage == stage]
-
-
-def failures_table(failed: Sequence[Failure], buckets: int) -> Table:
-    """Return the first of these failures as a table, with the bucket of each document."""
-    return table(
-        [
-            {
-                "source": item.source,
-                "document": item.uri,
-                "bucket": f"{bucket_of(item.doc_id, buckets):02d}",
-                "code": item.code,
-                "message": item.message,
-            }
-            for item in failed[:_SHOWN_FAILURES]
-        ]
-    )
 
 
 def histogram(values: Sequence[int], width: int) -> dg.MarkdownMetadataValue:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dagster import AssetMaterialization, DagsterInstance
+    from dagster import AssetCheckEvaluation, AssetMaterialization, DagsterInstance
 
 
 # ---------------------------------------------------------------- records
@@ -36,6 +36,17 @@ class MadeAsset:
 
 
 @dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The result of a check of an asset. `told` has numbers, texts, and tables as lists of rows."""
+
+    asset: str
+    check: str
+    passed: bool
+    told: dict[str, Any]
+    blocking: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class RunRecord:
     """A run that is over. `status` is Dagster's, such as SUCCESS; times are in seconds since 1970; `message` says why a
     run failed."""
@@ -48,6 +59,7 @@ class RunRecord:
     message: str = ""
     tags: dict[str, str] = field(default_factory=dict)
     made: list[MadeAsset] = field(default_factory=list)
+    checks: list[Evaluation] = field(default_factory=list)
 
 
 _FILE = "direct-runs.jsonl"
@@ -103,7 +115,8 @@ def _read(file: Iterable[str]) -> Iterator[RunRecord]:
                 MadeAsset(each["key"], each["code_version"], _by_bucket(each["versions"]), _by_bucket(each["metadata"]))
                 for each in values.pop("made")
             ]
-            yield RunRecord(**values, made=made)
+            checks = [Evaluation(**each) for each in values.pop("checks", [])]
+            yield RunRecord(**values, made=made, checks=checks)
         except (ValueError, TypeError, KeyError, RecursionError):
             continue
 
@@ -136,10 +149,15 @@ _NOT_AGAIN = {"dagster/max_retries": "0"}
 """A tag that keeps Dagster's daemon from starting a failed run again: the command that made it told its user."""
 
 
-def report_run(instance: DagsterInstance, record: RunRecord, made: Iterable[AssetMaterialization]) -> None:
+def report_run(
+    instance: DagsterInstance,
+    record: RunRecord,
+    made: Iterable[AssetMaterialization],
+    checks: Iterable[AssetCheckEvaluation],
+) -> None:
     """Write a run that is over into Dagster's storage, with its materialisations, each of which is made after those
-    before it are stored. Do nothing if the run is already stored. If Dagster's private parts have changed, report the
-    materialisations without the run."""
+    before it are stored, and the results of its checks. Do nothing if the run is already stored. If Dagster's private
+    parts have changed, report materialisations and results without the run."""
     import dagster as dg
 
     if instance.has_run(record.run_id):
@@ -149,6 +167,8 @@ def report_run(instance: DagsterInstance, record: RunRecord, made: Iterable[Asse
     except ImportError:
         for materialization in made:
             instance.report_runless_asset_event(materialization)
+        for evaluation in checks:
+            instance.report_runless_asset_event(evaluation)
         return
     instance.add_run(dg.DagsterRun(record.job, run_id=record.run_id, tags={**record.tags, **_NOT_AGAIN}))
 
@@ -159,4 +179,6 @@ def report_run(instance: DagsterInstance, record: RunRecord, made: Iterable[Asse
     report("PIPELINE_START", record.began)
     for materialization in made:
         report("ASSET_MATERIALIZATION", record.ended, StepMaterializationData(materialization))
+    for evaluation in checks:
+        report("ASSET_CHECK_EVALUATION", record.ended, evaluation)
     report(_EVENT_OF_STATUS[record.status], record.ended, message=record.message)

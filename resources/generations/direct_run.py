@@ -8,19 +8,21 @@ writes as it goes. The record waits in the state folder until Dagster is next op
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipelines.fingerprint import combine
 from pipelines.ranges import bucket_of
 from pipelines.stages import STAGES, UNPARTITIONED
-from resources.checks.stages import require_sound
-from resources.dagster_instance.run_history import MadeAsset, RunRecord
+from resources.checks.stages import CHECKS, require_sound, unlisted_sources
+from resources.dagster_instance.run_history import Evaluation, MadeAsset, RunRecord
 from resources.generations.publish import publish, score_live
 from resources.generations.upkeep import bring_up_to_date, restrict, restricted_whatever, update_other_generations
 from resources.stages.make import list_documents
+from resources.state.generation import swap_of
 
 if TYPE_CHECKING:
+    from pipelines.records import Failure
     from resources.engine import StageReport
     from resources.postgres.catalog import IndexCommit
     from resources.state.state import State
@@ -167,6 +169,60 @@ def changes(report: StageReport) -> dict[str, Any]:
     }
 
 
+# ---------------------------------------------------------------- checks that every asset carries
+
+
+FAILED, PRESENT, LISTED = "documents_failed", "made_by_present_settings", "sources_listed"
+_SHAPED = frozenset({*STAGES, "indexed_documents", "search_index"} - {"raw_documents"})
+_SHOWN_FAILURES = 50
+
+
+def carried_checks(asset: str) -> list[str]:
+    """Return the names of the checks that an asset carries: a stage of documents has FAILED, an asset that depends on
+    settings has PRESENT. They warn, and block nothing."""
+    failing = asset in STAGES and STAGES[asset].parted
+    return [*([FAILED] if failing else []), *([PRESENT] if asset in _SHAPED else [])]
+
+
+def carried_check(state: State, asset: str, check: str) -> tuple[bool, dict[str, Any]]:
+    """Return whether such a check passes, and what it tells."""
+    if check == FAILED:
+        failed = failures_of(state, asset)
+        return not failed, {"failures": len(failed), "failed documents": failure_rows(failed, state.settings.buckets)}
+    swap = swap_of(state.catalog, state.settings, state.engine, state.generation, asset)
+    return swap.complete, {
+        "documents by the present settings": swap.present,
+        "generation of the present settings": swap.generation or "none yet",
+        "documents that readers are served": swap.served,
+        "generation that readers are served": swap.live or "none yet",
+    }
+
+
+def unlisted_check(state: State) -> tuple[bool, dict[str, Any]]:
+    """Return whether every source could be listed, and which could not."""
+    failing = unlisted_sources(state)
+    return not failing, {"sources_not_listed": [{"source": name, "why": why} for name, why in failing.items()]}
+
+
+def failures_of(state: State, stage: str) -> list[Failure]:
+    """Return the current failures of a stage, by source and uri."""
+    return [item for item in state.engine.failures() if item.stage == stage]
+
+
+def failure_rows(failed: Sequence[Failure], buckets: int) -> list[dict[str, str]]:
+    """Return the first of these failures, with the bucket of each document."""
+    return [
+        {
+            "source": item.source,
+            "document": item.uri,
+            "bucket": f"{bucket_of(item.doc_id, buckets):02d}",
+            "code": item.code,
+            "message": item.message,
+        }
+        for item in failed[:_SHOWN_FAILURES]
+    ]
+
+
 # ---------------------------------------------------------------- a run without Dagster
 
 
@@ -185,7 +241,27 @@ def run_record(
         for asset in ORDER
         if asset != "retrieval_quality" or scored
     ]
-    return RunRecord(state.run.id, names.name("index"), "SUCCESS", began, ended, tags=generation_tags(state), made=made)
+    return RunRecord(
+        state.run.id,
+        names.name("index"),
+        "SUCCESS",
+        began,
+        ended,
+        tags=generation_tags(state),
+        made=made,
+        checks=list(_evaluations(state)),
+    )
+
+
+def _evaluations(state: State) -> Iterator[Evaluation]:
+    """Yield the results of all checks of a run that went through, so no blocking one found anything."""
+    key = state.settings.dagster.key
+    for name, (asset, _) in CHECKS.items():
+        yield Evaluation(key(asset), name, True, {"problems": 0, "examples": []}, blocking=True)
+    yield Evaluation(key("raw_documents"), LISTED, *unlisted_check(state))
+    for asset in ORDER:
+        for name in carried_checks(asset):
+            yield Evaluation(key(asset), name, *carried_check(state, asset, name))
 
 
 def failed_record(state: State, began: float, ended: float, status: str, why: str) -> RunRecord:

@@ -11,16 +11,17 @@ from unittest import mock
 
 import dagster as dg
 import pytest
+from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord
 
-import assets.definitions  # noqa: F401
 import pincite.run
+from assets.definitions import build_defs
 from assets.metadata import BEFORE
 from pincite.ui.services import _only_ui, _record_direct_runs
 from pipelines.errors import IndexStateError
 from resources.dagster_instance import run_history
 from resources.dagster_instance.home import last_runs
 from resources.dagster_instance.run_history import MadeAsset, RunRecord, note_run, noted_runs
-from resources.generations.direct_run import ORDER
+from resources.generations.direct_run import FAILED, ORDER
 from tests.support.direct_runs import direct_runs
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import Project, content, make_project, new_database, project_copy
@@ -135,6 +136,34 @@ def test_dagster_records_a_removal_when_it_is_opened_next(project: Project) -> N
     project.write("handbook.md", EDITED)
     project.index()
     assert _starts(home)[1:] == [(run.status, run.started) for run in shown]
+
+
+def test_checks_of_a_run_without_dagster_are_of_what_it_made(project: Project) -> None:
+    keys = {key for each in build_defs(buckets=4).asset_checks or [] for key in each.check_keys}
+    keys |= {spec.key for each in build_defs(buckets=4).assets or [] for spec in getattr(each, "check_specs", [])}
+    before = _checks(project, keys)
+    project.write("broken.pdf", b"%PDF-1.7 broken")
+    project.index(code=3)
+    assert _checks(project, keys) == before
+    _record_direct_runs(project.state)
+    (run_id,) = {record.run_id for record in _checks(project, keys).values()}
+    after = _checks(project, keys)
+    assert after.keys() == before.keys() and run_id not in {record.run_id for record in before.values()}
+    told = {key: record.evaluation for key, record in after.items() if record.evaluation}
+    (failed,) = (each for each in told.values() if not each.passed)
+    assert (failed.asset_key.to_user_string(), failed.check_name) == ("parsed_elements", FAILED)
+    assert failed.metadata["failures"].value == 1 and "broken.pdf" in str(failed.metadata["failed documents"].value)
+    for key, record in before.items():
+        earlier = record.evaluation
+        assert earlier and told[key].metadata.keys() == earlier.metadata.keys()
+        assert (told[key].severity, told[key].blocking) == (earlier.severity, earlier.blocking)
+
+
+def _checks(project: Project, keys: set[dg.AssetCheckKey]) -> dict[dg.AssetCheckKey, AssetCheckExecutionRecord]:
+    """The last execution of each check. Dagster shows one as outdated unless it is of the run that made its asset."""
+    with dg.DagsterInstance.from_config(str(project.state / "dagster")) as instance:
+        found = instance.event_log_storage.get_latest_asset_check_execution_by_key(list(keys))
+    return dict(found)
 
 
 def test_the_next_run_of_the_job_records_a_removal_before_itself(project: Project) -> None:

@@ -12,9 +12,10 @@ import pytest
 
 from assets.definitions import build_defs
 from assets.index import CHECKS
-from assets.metadata import FAILED, PRESENT, table
+from assets.metadata import table
 from pipelines.errors import IndexStateError
 from resources.checks.stages import CHECKS as CHECKED
+from resources.generations.direct_run import FAILED, PRESENT
 from resources.settings_file import locate
 from resources.state.state import State
 from tests.dagster.test_definitions import BUCKETED, WHOLE

@@ -16,8 +16,8 @@ from dagster_webserver.app import create_app_from_workspace_process_context
 from starlette.testclient import TestClient
 
 from assets.definitions import build_defs
-from assets.metadata import FAILED, PRESENT
 from pipelines.errors import IndexStateError
+from resources.generations.direct_run import FAILED, PRESENT
 from tests.dagster.test_automation import QUIET
 from tests.support.projects import Project
 from tests.support.waiting import until
