@@ -25,8 +25,8 @@ from pipelines.indexing.structural_chunks import structural_chunks
 from pipelines.parsing.elements import build_elements
 from pipelines.records import Element, PackedChunk, ParsedDocument, RawDocument
 from pipelines.settings.base import ChunkingSettings
-from resources.documents.tasks import detect_language
 from resources.models.embedders.e5_weights import StaticEmbedder
+from resources.models.text_models import detect_language
 from resources.parsers.registry import media_type_of, parse_file
 
 ROOT = Path(__file__).resolve().parent.parent

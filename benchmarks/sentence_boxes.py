@@ -26,8 +26,7 @@ from pipelines.indexing.places import line_boxes, touching  # noqa: E402
 from pipelines.parsing.cleaning import clean_text  # noqa: E402
 from pipelines.records import Box, Element, Place, Span  # noqa: E402
 from resources.documents.requests import FileReader, reader  # noqa: E402
-from resources.documents.tasks import detect_language  # noqa: E402
-from resources.models.text_models import TextModels  # noqa: E402
+from resources.models.text_models import TextModels, detect_language  # noqa: E402
 from resources.parsers.pdf.raw import Character, characters  # noqa: E402
 
 FOLDERS = ("policies", "unlp-medicine/pdf", "parser-fixtures/docling/pdf", "parser-fixtures/unstructured")

@@ -15,7 +15,7 @@ from pipelines.indexing.structural_chunks import structural_chunks
 from pipelines.parsing.elements import build_elements
 from pipelines.records import Element, ParsedDocument, Place, RawDocument, StructuralChunk
 from pipelines.settings.base import ChunkingSettings
-from resources.documents.tasks import detect_language
+from resources.models.text_models import detect_language
 from resources.parsers.registry import media_type_of, parse_file
 
 

@@ -27,7 +27,7 @@ from pipelines.indexing.table_rows import table_rows
 from pipelines.parsing.elements import build_elements
 from pipelines.records import PackedChunk, RawDocument
 from pipelines.settings.base import ChunkingSettings
-from resources.documents.tasks import detect_language
+from resources.models.text_models import detect_language
 from resources.parsers.html import parse_source
 
 TARGETS = (320, 50)

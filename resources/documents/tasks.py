@@ -13,9 +13,7 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DocumentError
@@ -31,7 +29,7 @@ from pipelines.parsing.elements import Detect, build_elements
 from pipelines.parsing.formats import second_reading
 from pipelines.records import TABLES, FigurePicture, PagePicture, ParsedFile, RawDocument, StaticVector, tables
 from pipelines.schemas import from_table, to_table
-from resources.models.text_models import TextModels
+from resources.models.text_models import TextModels, detect_language, map_languages
 from resources.workers.frames import Message, decode, encode
 
 if TYPE_CHECKING:
@@ -39,7 +37,6 @@ if TYPE_CHECKING:
 
 Rows = Mapping[str, Sequence[Any]]
 """Records by table name."""
-_ONE_AT_A_TIME = Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,28 +79,6 @@ class TaskType:
 
 
 # ---------------------------------------------------------------- reading
-
-
-LEAST_PROBABILITY = 0.8
-"""Least probability at which a detected language is used. Lists of names and codes stay below it."""
-
-
-@cache
-def _identifier() -> Any:
-    """Load the model of py3langid, limited to languages that have a two-letter code."""
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
-    identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-    identifier.set_languages([label for label in identifier.labels if len(label) == 2])
-    return identifier
-
-
-def detect_language(text: str) -> str:
-    """Return the ISO 639-1 code of the language of a text, or an empty string if it could be several."""
-    with _ONE_AT_A_TIME:
-        identifier = _identifier()
-    code, probability = identifier.classify(text)
-    return str(code) if probability >= LEAST_PROBABILITY else ""
 
 
 def require_characters(uri: str, found: int, most: int) -> None:
@@ -342,11 +317,13 @@ class DocumentTasks:
 
     def __init__(self, models: TextModels | None = None) -> None:
         self._models = models or TextModels()
+        map_languages()
 
     def load(self, kinds: Sequence[str] = ()) -> None:
         from resources.parsers.registry import parser_of
 
         self._models.load()
+        map_languages(make=True)
         detect_language("")
         for kind in kinds:
             with suppress(DocumentError):  # the document itself tells what is not installed

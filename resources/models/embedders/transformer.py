@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import ModelError
 from pipelines.indexing.embeddings import unit
 from resources.memory import without_collection
-from resources.models.embedders.e5_weights import cache_folder
 from resources.models.embedders.preset import preset_folder
 from resources.models.embedders.specs import EmbedderSpec
 from resources.models.embedders.windowed import R, T, Tokens, WindowedEmbedder, pad_rows
 from resources.models.safe_weights import model_place
+from resources.models.user_cache import cache_folder
 
 if TYPE_CHECKING:
     from pipelines.ports import Vectors

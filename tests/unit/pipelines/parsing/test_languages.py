@@ -8,8 +8,8 @@ import pytest
 
 from pipelines.parsing.elements import build_elements, declared_language
 from pipelines.records import Block, BlockCell, ParsedFile, TextRun
-from resources.documents.tasks import detect_language
 from resources.models.embedders.specs import choose_preset
+from resources.models.text_models import detect_language
 from resources.parsers.html import parse as parse_html
 from resources.parsers.registry import Parse
 from resources.parsers.text.email import parse as parse_email

@@ -234,7 +234,7 @@ def test_an_address_that_only_looks_like_loopback_is_not_loopback(address: str) 
 )  # fmt: skip
 def test_certificates_are_checked_wherever_a_call_may_be_encrypted(address: str, checked: bool) -> None:
     """By plain HTTP a proxy may be asked over TLS, but none on this machine."""
-    client = endpoint_client(address, lambda: "", timeout=1, retries=0, setting="llm")
+    client = endpoint_client(address, lambda: "", timeout=HANG_SECONDS, retries=0, setting="llm")
     context = client._client._transport._pool._ssl_context
     assert (context.verify_mode is ssl.CERT_REQUIRED) is checked and bool(context.get_ca_certs()) is checked
 

@@ -2,17 +2,28 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from resources.models import text_models
 from resources.models.embedders.e5_weights import StaticEmbedder
-from resources.models.text_models import FEW_CALLS, TextModels
+from resources.models.text_models import FEW_CALLS, TextModels, detect_language, map_languages
 from tests.support.places import ROOT
 
 TEXT = "Records go to P.O. Box 12. They are kept in the U.S. Treasury. She has hepatitis B. Medicare pays for that."
+
+
+LANGUAGES = {
+    "en": "Records are kept for seven years, and the board approves each exception.",
+    "uk": "Правила зберігання документів в архіві затверджує щороку рада.",
+    "de": "Der Antrag ist bis zum Monatsende beim Amt einzureichen.",
+    "ja": "就業規則 第一条 この規則は社員に適用する。",
+    "": "hi",
+}
 
 
 @contextmanager
@@ -83,3 +94,39 @@ def test_torch_and_commands_are_not_imported_for_a_segmenter_and_can_be_later() 
         "import torch; torch.tensor([1]); import spacy.cli; spacy.cli.info()"
     )
     subprocess.run([sys.executable, "-c", said], cwd=ROOT, check=True)
+
+
+# ---------------------------------------------------------------- the language of a text
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty cache of the user, and a process that has loaded nothing."""
+    monkeypatch.setenv("PINCITE_CACHE", str(tmp_path))
+    monkeypatch.setattr(text_models, "_mapped", {})
+    text_models._identifier.cache_clear()
+    yield tmp_path
+    text_models._identifier.cache_clear()
+
+
+def test_the_unpacked_model_of_languages_tells_what_the_packaged_one_does(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packaged = text_models._packaged_identifier()
+    map_languages()
+    assert not any(cache.iterdir()), "only who loads all models unpacks it"
+    map_languages(make=True)
+    monkeypatch.setattr(text_models, "_packaged_identifier", refused)
+    assert {code: detect_language(text) for code, text in LANGUAGES.items()} == {code: code for code in LANGUAGES}
+    own = text_models._identifier()
+    assert all(own.rank(text) == packaged.rank(text) for text in [*LANGUAGES.values(), "", TEXT * 50])
+
+
+@pytest.mark.parametrize("damage", [lambda file: file.unlink(), lambda file: file.write_bytes(file.read_bytes()[:-9])])
+def test_an_unpacked_model_that_is_damaged_is_left(cache: Path, damage: Callable[[Path], None]) -> None:
+    map_languages(make=True)
+    text_models._mapped.clear()
+    (moves,) = cache.rglob("tk_nextmove.npy")
+    damage(moves)
+    map_languages()
+    assert text_models._mapped == {} and detect_language(LANGUAGES["uk"]) == "uk"
