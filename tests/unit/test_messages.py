@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,7 @@ def faults_of(message: str, *, ends_with_stop: bool = False) -> list[str]:
     return [rule for rule, broken in rules.items() if broken]
 
 
+@cache
 def error_names() -> frozenset[str]:
     """Return the names of the errors of the product, those of a single package too."""
     names = {PinciteError.__name__}

@@ -11,7 +11,7 @@ from benchmarks.defaults import NEIGHBOURS, SHIPPED, Remembered, best_elsewhere,
 from benchmarks.parts import METRICS, Scores
 from pipelines.settings.base import Settings
 
-VALUES = {name: list(others) for name, (_, others) in NEIGHBOURS.items()}
+VALUES = {name: list(NEIGHBOURS[name][1]) for name in ("candidates, 20", "fusion, weighted-score")}
 
 
 def scored(**by_value: float) -> Scores:
@@ -21,7 +21,7 @@ def scored(**by_value: float) -> Scores:
 
 def all_alike(**of_candidates: float) -> dict[str, Scores]:
     """The scores of a set by default, on which nothing differs but `candidates`, by value."""
-    found = {name: scored(**dict.fromkeys([SHIPPED, *others], 0.5)) for name, (_, others) in NEIGHBOURS.items()}
+    found = {name: scored(**dict.fromkeys([SHIPPED, *others], 0.5)) for name, others in VALUES.items()}
     found["candidates, 20"] = found["candidates, 20"] | scored(**of_candidates)
     return found
 
