@@ -7,11 +7,10 @@ import dagster as dg
 
 from assets.declare import NIGHTLY, asset, buckets_of
 from assets.metadata import attach, log_whole, score_chart, score_rows, table, told_by_check
-from resources.checks.findings import remedy_of
 from resources.checks.stages import CHECKS as CHECKED
 from resources.checks.stages import DESCRIPTIONS
 from resources.checks.stages import check as find
-from resources.generations.direct_run import NOT_PUBLISHED, changes, index_version, unlisted_check
+from resources.generations.direct_run import NOT_PUBLISHED, changes, index_version, problems_told, unlisted_check
 from resources.generations.publish import publish, score_live
 from resources.generations.upkeep import update_other_generations
 from resources.stages.make import freeze_terms, write_index
@@ -90,21 +89,13 @@ def kept_generations(context: dg.AssetExecutionContext, state: dg.ResourceParam[
 # ---------------------------------------------------------------- checks before the next stage
 
 
-_SHOWN = 20
-"""Most problems of a check that the UI lists."""
-
-
 def _check(name: str, asset: str) -> dg.AssetChecksDefinition:
     """Return a blocking check: if it fails, Dagster does not make the assets that depend on this one."""
 
     @dg.asset_check(name=name, asset=asset, description=DESCRIPTIONS[name], blocking=True)
     def check(state: dg.ResourceParam[State]) -> dg.AssetCheckResult:
         problems = find(state, name)
-        schema = state.ensure_generation().schema if problems else ""
-        shown = [(code, message, remedy_of(code, schema)) for code, message in problems[:_SHOWN]]
-        examples = table([dict(zip(("code", "message", "remedy"), each, strict=True)) for each in shown])
-        metadata = {"problems": len(problems), "examples": examples}
-        return dg.AssetCheckResult(passed=not problems, metadata=metadata)
+        return dg.AssetCheckResult(passed=not problems, metadata=told_by_check(problems_told(state, problems)))
 
     return check
 

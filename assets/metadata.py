@@ -171,8 +171,8 @@ def _made_from(instance: dg.DagsterInstance, key: dg.AssetKey) -> dict[str, str]
 
 # ---------------------------------------------------------------- checks that every asset carries
 #
-# They are evaluated in the asset's own step, also where a later one fails, and cost no step of their own. They warn,
-# and block nothing.
+# A run of the job evaluates them in the asset's own step, also where a later one fails. They cost no step of their own,
+# warn, and block nothing. A run without Dagster evaluates them at its end.
 
 
 _SAID = {

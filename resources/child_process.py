@@ -114,6 +114,8 @@ def program_environment(**more: str) -> dict[str, str]:
         # An empty or relative entry is the current folder, or one in it.
         if entries := [entry for entry in os.environ.get(name, "").split(os.pathsep) if os.path.isabs(entry)]:
             kept[name] = os.pathsep.join(entries)
+    if given := kept.get("PINCITE_CACHE"):  # a child works in a folder of its own
+        kept["PINCITE_CACHE"] = os.path.abspath(given)
     return {"PATH": os.defpath, **kept, **more}
 
 

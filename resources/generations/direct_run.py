@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.fingerprint import combine
 from pipelines.ranges import bucket_of
 from pipelines.stages import STAGES, UNPARTITIONED
+from resources.checks.findings import remedy_of
 from resources.checks.stages import CHECKS, require_sound, unlisted_sources
 from resources.dagster_instance.run_history import Evaluation, MadeAsset, RunRecord
 from resources.generations.publish import publish, score_live
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pipelines.records import Failure
     from resources.engine import StageReport
     from resources.postgres.catalog import IndexCommit
+    from resources.state.run import Problems
     from resources.state.state import State
 
 
@@ -174,7 +176,7 @@ def changes(report: StageReport) -> dict[str, Any]:
 
 FAILED, PRESENT, LISTED = "documents_failed", "made_by_present_settings", "sources_listed"
 _SHAPED = frozenset({*STAGES, "indexed_documents", "search_index"} - {"raw_documents"})
-_SHOWN_FAILURES = 50
+_SHOWN_FAILURES, _SHOWN_PROBLEMS = 50, 20
 
 
 def carried_checks(asset: str) -> list[str]:
@@ -196,6 +198,16 @@ def carried_check(state: State, asset: str, check: str) -> tuple[bool, dict[str,
         "documents that readers are served": swap.served,
         "generation that readers are served": swap.live or "none yet",
     }
+
+
+def problems_told(state: State, problems: Problems) -> dict[str, Any]:
+    """Return what a blocking check tells of its problems."""
+    schema = state.ensure_generation().schema if problems else ""
+    examples = [
+        {"code": code, "message": message, "remedy": remedy_of(code, schema)}
+        for code, message in problems[:_SHOWN_PROBLEMS]
+    ]
+    return {"problems": len(problems), "examples": examples}
 
 
 def unlisted_check(state: State) -> tuple[bool, dict[str, Any]]:
@@ -257,7 +269,7 @@ def _evaluations(state: State) -> Iterator[Evaluation]:
     """Yield the results of all checks of a run that went through, so no blocking one found anything."""
     key = state.settings.dagster.key
     for name, (asset, _) in CHECKS.items():
-        yield Evaluation(key(asset), name, True, {"problems": 0, "examples": []}, blocking=True)
+        yield Evaluation(key(asset), name, True, problems_told(state, []), blocking=True)
     yield Evaluation(key("raw_documents"), LISTED, *unlisted_check(state))
     for asset in ORDER:
         for name in carried_checks(asset):
@@ -265,9 +277,15 @@ def _evaluations(state: State) -> Iterator[Evaluation]:
 
 
 def failed_record(state: State, began: float, ended: float, status: str, why: str) -> RunRecord:
-    """Return the record of a run without Dagster that failed or was cancelled. It says nothing of the assets: the next
-    run completes them."""
-    return RunRecord(state.run.id, state.settings.dagster.name("index"), status, began, ended, why)
+    """Return the record of a run without Dagster that failed or was cancelled, with the blocking checks that found
+    something. It says nothing else of the assets: the next run completes them."""
+    names = state.settings.dagster
+    checks = [
+        Evaluation(names.key(CHECKS[check][0]), check, False, problems_told(state, found), blocking=True)
+        for check, found in state.run.problems.items()
+        if found and check in CHECKS
+    ]
+    return RunRecord(state.run.id, names.name("index"), status, began, ended, why, checks=checks)
 
 
 def _code_version(state: State, asset: str) -> str:

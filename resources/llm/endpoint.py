@@ -92,8 +92,8 @@ def endpoint_client(address: str, key: Callable[[], str], *, timeout: float, ret
     require_private(address, key(), setting)
     here = is_loopback(address)
     # Nothing is encrypted over plain HTTP without a proxy, and a machine's certificates take 50 to 100 ms to read.
-    encrypts = not (here and urlsplit(address).scheme == "http")
-    connection = _connection()(key, timeout, trust_env=not here, verify=encrypts)
+    may_encrypt = not (here and urlsplit(address).scheme == "http")
+    connection = _connection()(key, timeout, trust_env=not here, verify=may_encrypt)
     return openai.OpenAI(base_url=address, api_key=NO_KEY, max_retries=retries, timeout=timeout, http_client=connection)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -163,16 +164,27 @@ _mapped: dict[str, Any] = {}
 
 def map_languages(make: bool = False) -> None:
     """Map the unpacked model of languages, which processes that are forked from this one then share. If it is not in
-    the user's cache, `make` says to unpack it first (a second, 63 MB); otherwise each process unpacks its own."""
-    import numpy as np
-
+    the user's cache or cannot be read there, `make` says to unpack it first (a second, 63 MB); otherwise each process
+    unpacks its own."""
     from resources.models.user_cache import made_once, model_folder
 
+    if _mapped:
+        return
     name = _UNPACKED.format(importlib.metadata.version("py3langid"), _FORMAT)
-    with suppress(OSError, ValueError):  # a cache that cannot be written or read only costs time
-        folder = made_once(name, _unpack_languages) if make else model_folder(name)
-        if not _mapped and folder.is_dir():
-            _mapped.update({each: np.load(folder / f"{each}.npy", mmap_mode="r") for each in _ARRAYS})
+    with suppress(Exception):  # whatever is wrong with the cache, it only costs time
+        folder = model_folder(name)
+        try:
+            _mapped.update(_arrays(folder))
+        except (OSError, ValueError, EOFError):
+            if make:
+                shutil.rmtree(folder, ignore_errors=True)
+                _mapped.update(_arrays(made_once(name, _unpack_languages)))
+
+
+def _arrays(folder: Path) -> dict[str, Any]:
+    import numpy as np
+
+    return {each: np.load(folder / f"{each}.npy", mmap_mode="r") for each in _ARRAYS}
 
 
 def _unpack_languages(folder: Path) -> None:
@@ -194,13 +206,20 @@ def _packaged_identifier() -> Any:
 
 @cache
 def _identifier() -> Any:
-    if not _mapped:
-        return _packaged_identifier()
+    if _mapped:
+        with suppress(Exception):  # arrays that do not fit one another
+            return _mapped_identifier()
+    return _packaged_identifier()
+
+
+def _mapped_identifier() -> Any:
     from py3langid.langid import LanguageIdentifier
 
     table, moves = _mapped, memoryview(_mapped["tk_nextmove"])
     labels, row, output = (table[name].tolist() for name in ("nb_classes", "tk_row", "tk_output"))
-    return LanguageIdentifier(table["nb_ptc"], table["nb_pc"], labels, moves, output, norm_probs=True, tk_row=row)
+    made = LanguageIdentifier(table["nb_ptc"], table["nb_pc"], labels, moves, output, norm_probs=True, tk_row=row)
+    made.classify("The records are kept for seven years.")
+    return made
 
 
 def detect_language(text: str) -> str:

@@ -36,7 +36,7 @@ W = TypeVar("W")
 
 
 LEAST_FREE = 16 << 20
-"""Least free bytes that a worker needs, since the language model of py3langid is unpacked there."""
+"""Least free bytes that a worker needs, since models that are not in the user's cache are unpacked there."""
 _PREFIX = "pincite-work-"
 _LOCK = ".lock"
 

@@ -18,6 +18,7 @@ from assets.definitions import build_defs
 from assets.metadata import BEFORE
 from pincite.ui.services import _only_ui, _record_direct_runs
 from pipelines.errors import IndexStateError
+from resources.checks.stages import CHECKS
 from resources.dagster_instance import run_history
 from resources.dagster_instance.home import last_runs
 from resources.dagster_instance.run_history import MadeAsset, RunRecord, note_run, noted_runs
@@ -157,6 +158,18 @@ def test_checks_of_a_run_without_dagster_are_of_what_it_made(project: Project) -
         earlier = record.evaluation
         assert earlier and told[key].metadata.keys() == earlier.metadata.keys()
         assert (told[key].severity, told[key].blocking) == (earlier.severity, earlier.blocking)
+
+
+def test_a_blocking_check_that_stopped_a_run_without_dagster_is_shown_as_failed(project: Project) -> None:
+    key = dg.AssetCheckKey(dg.AssetKey("sentences"), "sentence_skeleton")
+    project.write("new.md", EDITED)
+    found = [("orphan_sentence", "sentences lie in no chunk: 1")]
+    with mock.patch.dict(CHECKS, {key.name: ("sentences", lambda _: found)}):
+        assert project.index(code=1)["error"]["code"] == "check_failed"
+    _record_direct_runs(project.state)
+    evaluation = _checks(project, {key})[key].evaluation
+    assert evaluation and not evaluation.passed and evaluation.blocking
+    assert evaluation.metadata["problems"].value == 1 and "orphan_sentence" in str(evaluation.metadata["examples"])
 
 
 def _checks(project: Project, keys: set[dg.AssetCheckKey]) -> dict[dg.AssetCheckKey, AssetCheckExecutionRecord]:

@@ -114,7 +114,7 @@ class AltChunks:
             self.warnings.append(f"{shorten(name)}: this part of the text was left out: {reason}")
             return ()
         kept = [without_offsets(block) for block in found.blocks if block.kind != FIGURE]
-        told = [warning.removeprefix(f"{_file(name)}: ") for warning in found.warnings]
+        told = list(found.warnings)
         if len(kept) < len(found.blocks):
             pictures = plural(len(found.blocks) - len(kept), "picture in it was", "pictures in it were")
             told.append(f"{pictures} left out")

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -122,11 +124,46 @@ def test_the_unpacked_model_of_languages_tells_what_the_packaged_one_does(
     assert all(own.rank(text) == packaged.rank(text) for text in [*LANGUAGES.values(), "", TEXT * 50])
 
 
-@pytest.mark.parametrize("damage", [lambda file: file.unlink(), lambda file: file.write_bytes(file.read_bytes()[:-9])])
-def test_an_unpacked_model_that_is_damaged_is_left(cache: Path, damage: Callable[[Path], None]) -> None:
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda file: file.unlink(),
+        lambda file: file.write_bytes(file.read_bytes()[:-9]),
+        lambda file: file.write_bytes(b""),
+        lambda file: [each.unlink() for each in file.parent.iterdir()],
+    ],
+    ids=["missing", "cut", "empty", "in an empty folder"],
+)
+def test_an_unpacked_model_that_is_damaged_is_left_until_it_is_made_again(
+    cache: Path, damage: Callable[[Path], None]
+) -> None:
     map_languages(make=True)
     text_models._mapped.clear()
     (moves,) = cache.rglob("tk_nextmove.npy")
     damage(moves)
     map_languages()
     assert text_models._mapped == {} and detect_language(LANGUAGES["uk"]) == "uk"
+    map_languages(make=True)
+    assert text_models._mapped
+
+
+def test_arrays_that_do_not_fit_one_another_are_left(cache: Path) -> None:
+    map_languages(make=True)
+    text_models._mapped["nb_pc"] = text_models._mapped["nb_pc"][:-1]
+    assert detect_language(LANGUAGES["uk"]) == "uk"
+
+
+def test_a_user_without_a_home_reads_documents_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_models, "_mapped", {})
+    monkeypatch.setattr("resources.models.user_cache.cache_folder", Mock(side_effect=RuntimeError("no home")))
+    map_languages(make=True)
+    assert text_models._mapped == {}
+
+
+def test_the_next_unpacking_removes_what_a_killed_one_left(cache: Path) -> None:
+    old, young = cache / "models" / "unpacking-old", cache / "models" / "unpacking-young"
+    for folder in (old, young):
+        folder.mkdir(parents=True)
+    os.utime(old, (0, 0))
+    map_languages(make=True)
+    assert not old.exists() and young.exists()
