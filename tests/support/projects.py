@@ -165,6 +165,7 @@ def running_server(state: Path) -> Iterator[str]:
     url = server.acquire()
     with psycopg.connect(server.administrator_url, autocommit=True) as connection:
         connection.execute("ALTER SYSTEM SET fsync = off")
+        connection.execute("ALTER SYSTEM SET full_page_writes = off")
         connection.execute("SELECT pg_reload_conf()")
     try:
         yield url
