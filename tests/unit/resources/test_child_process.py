@@ -49,6 +49,13 @@ def run(*command: str, **environment: str) -> subprocess.CompletedProcess[bytes]
     return subprocess.run(command, env=child_environment(**environment), capture_output=True, timeout=HANG_SECONDS)
 
 
+def test_a_cache_named_by_a_relative_path_is_one_place_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers work in folders of their own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PINCITE_CACHE", "cache")
+    assert child_environment()["PINCITE_CACHE"] == str(tmp_path / "cache")
+
+
 @pytest.mark.defends("2c")
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="no /proc")
 def test_a_child_is_told_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -233,7 +233,7 @@ def test_an_address_that_only_looks_like_loopback_is_not_loopback(address: str) 
      ("http://localhost:1/v1", False), ("http://127.0.0.1:1/v1", False)],
 )  # fmt: skip
 def test_certificates_are_checked_wherever_a_call_may_be_encrypted(address: str, checked: bool) -> None:
-    """By plain HTTP a proxy may be asked over TLS, but none on this machine."""
+    """A proxy may be asked over TLS where the endpoint is plain HTTP, but none is asked for this machine."""
     client = endpoint_client(address, lambda: "", timeout=HANG_SECONDS, retries=0, setting="llm")
     context = client._client._transport._pool._ssl_context
     assert (context.verify_mode is ssl.CERT_REQUIRED) is checked and bool(context.get_ca_certs()) is checked
