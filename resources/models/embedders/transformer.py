@@ -15,7 +15,7 @@ import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,16 +83,17 @@ def faster_type(model: Any) -> str:
     """Return bfloat16 if it is faster here, else float32.
 
     On a processor this is measured once, in one thread (batches are embedded in one thread too), and kept in the user's
-    cache. A graphics card has matrix units for bfloat16 from compute capability 8 on; there it is always faster."""
+    cache, or measured each time if that cannot be read or written. A graphics card has matrix units for bfloat16 from
+    compute capability 8 on; there it is always faster."""
     import torch
 
     if model.device.type == "cuda":
         return "bfloat16" if torch.cuda.get_device_capability(model.device)[0] >= 8 else "float32"
     name = f"{platform.machine()}-{torch.__version__}-{_processor()}-{model.device.type}"
-    memory = cache_folder() / "numeric.json"
-    try:
-        known = json.loads(memory.read_text())
-    except (OSError, ValueError):
+    known: Any = {}
+    with suppress(OSError, ValueError, RuntimeError):
+        known = json.loads((cache_folder() / "numeric.json").read_text())
+    if not isinstance(known, dict):
         known = {}
     if name not in known:
         speeds = {}
@@ -101,8 +102,9 @@ def faster_type(model: Any) -> str:
             speeds[kind] = in_one_lane(partial(_seconds, transformer, model.device))
         model.float()
         known[name] = min(speeds, key=lambda kind: speeds[kind])
-        memory.parent.mkdir(parents=True, exist_ok=True)
-        memory.write_text(json.dumps(known))
+        with suppress(OSError, RuntimeError):
+            cache_folder().mkdir(parents=True, exist_ok=True)
+            (cache_folder() / "numeric.json").write_text(json.dumps(known))
     return str(known[name])
 
 
