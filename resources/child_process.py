@@ -43,6 +43,7 @@ _THIS = "resources.child_process"
 _PARENT_DEATH_SIGNAL = 1
 _FOLDERS = ("PATH", "LD_LIBRARY_PATH")
 _SETTINGS = {
+    "ARROW_DEFAULT_MEMORY_POOL": "system",  # Arrow's own reserves a gigabyte at once: all that a document may take
     "DO_NOT_TRACK": "1",
     "SCARF_NO_ANALYTICS": "true",
     "OMP_NUM_THREADS": "1",

@@ -73,7 +73,7 @@ class VectorFile:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 pass_fds=[self._stream.fileno()],
-                env=child_environment(ARROW_DEFAULT_MEMORY_POOL="system"),
+                env=child_environment(),
             )
             self.head = self._next("head").value
             self._require_head()

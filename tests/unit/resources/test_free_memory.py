@@ -1,11 +1,14 @@
-"""resources/processes.py: what a process has freed is the machine's again."""
+"""resources/memory.py: what a process has freed is the machine's again."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
 import pytest
+
+from resources.child_process import child_environment
 
 SCRIPT = """
 import re
@@ -71,3 +74,27 @@ def test_with_one_heap_what_threads_have_freed_is_given_back_too() -> None:
     assert kept("")[0] > 60_000, "or this shows nothing"
     kilobytes, pool = kept("one_heap()")
     assert kilobytes < 20_000 and pool == "system"
+
+
+FIRST_TABLE = """
+from pathlib import Path
+import pyarrow as pa
+
+def pages():
+    return int(Path("/proc/self/statm").read_text().split()[0])
+
+before = pages()
+pa.array(["a"])
+print(pages() - before)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is read from /proc")
+def test_a_first_table_in_a_child_takes_no_address_space_of_a_document() -> None:
+    def megabytes(pool: str) -> int:
+        told = {**child_environment(), **({"ARROW_DEFAULT_MEMORY_POOL": pool} if pool else {})}
+        done = subprocess.run([sys.executable, "-c", FIRST_TABLE], env=told, capture_output=True, text=True, check=True)
+        return int(done.stdout) * os.sysconf("SC_PAGE_SIZE") >> 20
+
+    assert megabytes("mimalloc") > 1000, "or this shows nothing"
+    assert megabytes("") < 70
