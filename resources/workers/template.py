@@ -325,6 +325,7 @@ class Worker:
             values, blobs = self._function(request, self)
             self.say("done", blobs, **values)
         except Exception as error:  # an unexpected error fails this request only
+            limit_memory(0)  # the failure must be told even if the document has taken all memory
             self.say("failed", **self._function.failure(request, error, self))
 
 
@@ -333,11 +334,19 @@ def serve(limits: Values, out: BinaryIO, function: Function) -> None:
     requests: SimpleQueue[Message] = SimpleQueue()
     worker = Worker(out, limits["memory_mb"], function)
     threading.stack_size(_STACK_BYTES)
-    threading.Thread(target=_answer_all, args=(worker, function, requests), daemon=True).start()
+    threading.Thread(target=_answer_or_end, args=(worker, function, requests), daemon=True).start()
     threading.stack_size(0)
     while (request := read_message(sys.stdin.buffer)) is not None:
         requests.put(request)
     os._exit(0)
+
+
+def _answer_or_end(worker: Worker, function: Function, requests: SimpleQueue[Message]) -> None:
+    """End the process if requests can be answered no more, so that nobody waits for it until the time limit."""
+    try:
+        _answer_all(worker, function, requests)
+    finally:
+        os._exit(1)
 
 
 def _answer_all(worker: Worker, function: Function, requests: SimpleQueue[Message]) -> None:

@@ -426,3 +426,21 @@ def test_a_worker_that_lies_is_not_believed(
         assert isinstance(failure, Failure) and failure.code in ("crashed", "limit_exceeded"), failure
         assert "archive-move.txt" in failure.message
     assert not left_since(before)
+
+
+@pytest.mark.defends("2b")
+def test_a_worker_that_cannot_tell_its_failure_ends_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = tmp_path / "speechless_worker.py"
+    module.write_text(
+        "from resources.documents.tasks import DocumentTasks\n"
+        "from resources.workers import template\n"
+        "def fail(*_):\n"
+        "    raise MemoryError\n"
+        "DocumentTasks.__call__ = DocumentTasks.failure = fail\n"
+        "template.main()\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(worker_template, "MODULE", "speechless_worker")
+    with DocumentPool(ParsingSettings(workers=1, timeout_seconds=HANG_SECONDS)) as pool:
+        ((_, failure),) = outcomes(pool, GOOD)
+    assert isinstance(failure, Failure) and failure.code == "crashed"
