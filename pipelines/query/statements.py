@@ -1,8 +1,8 @@
 """The units of an answer: statements of passages, each with the sentences that belong to it.
 
-A heading, title, question or mail header is not a statement. The lead-in of a list belongs to its items, and the
-sentence before belongs to one that begins with a bare pronoun. A label (`COVERED SERVICES: Acupuncture`) is a statement
-only if it adds to the headings above it.
+A heading, title, question or mail header is not a statement. The lead-in of a list belongs to its items, the heading
+within a line (`2. RENT. The tenant pays ...`) to the sentence after it, and the sentence before to one that begins with
+a bare pronoun. A label (`COVERED SERVICES: Acupuncture`) is a statement only if it adds to the headings above it.
 
 The punctuation at the ends of lines decides, which most languages share; the lists of pronouns and mail headers are
 English and Ukrainian.
@@ -36,6 +36,11 @@ _QUESTION_MARKS = "?？؟"
 _ROW = " | "
 _CAPTION = "figure_caption"
 _ITEM = "list_item"
+_LABEL = re.compile(
+    r"\s*+(?:(?:article|section|clause|стаття|розділ|пункт)\s++)?(?:§+\s*+)?"
+    r"(?:(?:[0-9]{1,3}\.){1,6}[0-9]{0,3}|[0-9]{1,3}\)|\(?[a-z]\)|[IVX]{1,5}\.)\s++",
+    re.IGNORECASE,
+)
 _MAIL_HEADER = re.compile(
     r"\s*+(?:>|(?:from|to|cc|bcc|sent|subject|reply-to|від|кому|копія|надіслано|тема)\s*+:)", re.IGNORECASE
 )
@@ -53,6 +58,9 @@ _PRONOUN = re.compile(
     r"|(?:вони|він|вона|воно)\b|це\s++(?:[—–-]|означа|стосу|не\s|є\s|дає|дозвол|робит|бул|буд|має|мож|потріб|треба))",
     re.IGNORECASE,
 )
+_VERB = re.compile(rf"\b{_VERBS}", re.IGNORECASE)
+MOST_HEAD_WORDS = 8
+"""Most words of a heading within a line, without its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +89,19 @@ def last_sign(text: str) -> str:
 def begins_with_pronoun(text: str) -> bool:
     """Say whether a sentence begins with a pronoun whose noun is in the sentence before."""
     return _PRONOUN.match(text) is not None
+
+
+def begins_as_heading(text: str) -> bool:
+    """Say whether the first sentence of a line is the heading of what follows in it, as in `2. RENT. The tenant pays`:
+    a few words without a verb, with a number or each long word in capitals or with a capital letter."""
+    label = _LABEL.match(text)
+    words = text[label.end() if label else 0 :].split()
+    if not 0 < len(words) <= MOST_HEAD_WORDS or last_sign(text) != "." or _VERB.search(text):
+        return False
+    long = [word for word in words if len(word) > 3 and word[0].isalpha()]
+    if label and len(words) < LEAST_WORDS:
+        return bool(long)
+    return bool(long) and all(word[0].isupper() for word in long)
 
 
 # ---------------------------------------------------------------- statements
@@ -155,10 +176,11 @@ def _of_passage(evidence: Sequence[Evidence], rules: Rules) -> Iterator[Statemen
             above = lines[at - 1]
             # An item of a list with a lead-in that can be quoted, or below such an item.
             led = bool(above.evidence) if above.leads else led and not line.apart
-        for place, item in enumerate(line.evidence):
+        headed = len(line.evidence) > 1 and begins_as_heading(line.evidence[0].sentence.text)
+        for place, item in enumerate(line.evidence[headed:], start=headed):
             if _states(item, line, led, at > 0 and not line.apart and lines[at - 1].alone):
                 before = line.evidence[place - 1] if place else None
-                yield _with_antecedent(item, before) if rules.antecedents else _single(item)
+                yield _joined(before, item) if before and _needs(item, place, headed, rules) else _single(item)
 
 
 def _lines_of(evidence: Sequence[Evidence]) -> list[_Line]:
@@ -219,10 +241,13 @@ def _mean(one: Evidence, other: Evidence) -> float | None:
     return sum(near) / len(near) if near else None
 
 
-def _with_antecedent(item: Evidence, before: Evidence | None) -> Statement:
-    if before is None or not begins_with_pronoun(item.sentence.text):
-        return _single(item)
+def _joined(before: Evidence, item: Evidence) -> Statement:
     return Statement(item, (before, item), before.terms | item.terms, item.sentence.cosine)
+
+
+def _needs(item: Evidence, place: int, headed: bool, rules: Rules) -> bool:
+    """Say whether a sentence must be read with the one before it: the heading of its line, or its pronoun's noun."""
+    return (headed and place == 1) or (rules.antecedents and begins_with_pronoun(item.sentence.text))
 
 
 def _states(item: Evidence, line: _Line, led: bool, listed: bool) -> bool:

@@ -139,3 +139,21 @@ def test_a_lead_in_before_a_paragraph_leads_no_list() -> None:
 )
 def test_a_pronoun_whose_noun_is_in_the_sentence_before(text: str, begins: bool) -> None:
     assert begins_with_pronoun(text) is begins
+
+
+@pytest.mark.parametrize(
+    "head",
+    ["2. RENT.", "Rent.", "Section 2.1. Late fees.", "§ 4. Fees and Charges.", "(b) Limitation of Liability.",
+     "ARTICLE 4. Limitation of Liability and Remedies.", "2. Орендна плата."],
+)  # fmt: skip
+def test_a_heading_within_a_line_is_read_with_the_sentence_after_it(head: str) -> None:
+    paid, due = "The tenant pays $2,400.", "It is due on the first day."
+    assert quoted(f"{head} {paid} {due}", head, paid, due) == [f"{head} {paid}", f"{paid} {due}"]
+
+
+@pytest.mark.parametrize(
+    "first", ["Smoking is prohibited.", "Fees apply.", "2. Employees may park outside the gate.", "$1,500.", "Never!"]
+)
+def test_a_short_first_sentence_is_no_heading(first: str) -> None:
+    paid = "The tenant pays $2,400."
+    assert quoted(f"{first} {paid}", first, paid) == [first, paid]
