@@ -55,9 +55,11 @@ def module_database(server_url: str, migrated: str, tmp_path_factory: pytest.Tem
 def emptied_database(module_database: Database) -> Database:
     """The module's database as it was migrated, which costs less than a copy of one."""
     with module_database.connect() as connection:
-        kept = "SELECT format('pincite.%I', tablename) FROM pg_tables WHERE schemaname = 'pincite' AND tablename <> %s"
-        tables = [name for (name,) in connection.execute(kept, ["migrations"])]
-        connection.execute(f"TRUNCATE {', '.join(tables)} RESTART IDENTITY")  # type: ignore[arg-type]
+        kept = (
+            "SELECT 'pincite.' || tablename FROM pg_tables WHERE schemaname = 'pincite' AND tablename <> 'migrations'"
+        )
+        tables = ", ".join(name for (name,) in connection.execute(kept))
+        connection.execute(f"TRUNCATE {tables} RESTART IDENTITY")  # type: ignore[arg-type]
         generations = connection.execute("SELECT nspname FROM pg_namespace WHERE nspname ~ '^g[0-9]+$'").fetchall()
         for (name,) in generations:
             connection.execute(f"DROP SCHEMA {name} CASCADE")  # type: ignore[arg-type]

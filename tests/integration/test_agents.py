@@ -80,7 +80,8 @@ def served(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.
         project.write(
             "smuggled.md", "# Smuggled\n\nThe harbour\u200b master \U000e0041\U000e0042sleeps \u202eat dusk.\n"
         )
-        project.write("long.md", "# Long\n\n" + "\n\n".join(f"Paragraph {at} about ropes. " * 20 for at in range(200)))
+        ropes = "and ropes " * 40  # long, and few sentences to index
+        project.write("long.md", "# Long\n\n" + "\n\n".join(f"Paragraph {at} about {ropes}." for at in range(200)))
         project.write("long.md.meta.yaml", "effective_date: 2024-05-06\nmetadata: {price: 9}\n")
         pdf_of(project.docs / "page.pdf", [[(72, 72, LIGHTHOUSE)]])
         project.index()

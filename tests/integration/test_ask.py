@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -302,7 +303,11 @@ WRONG: list[tuple[int, list[str], str]] = [
 
 
 @pytest.mark.parametrize(("code", "arguments", "told"), WRONG)
-def test_a_wrong_request_is_one_clear_line(plain: Project, code: int, arguments: list[str], told: str) -> None:
+def test_a_wrong_request_is_one_clear_line(
+    plain: Project, monkeypatch: pytest.MonkeyPatch, code: int, arguments: list[str], told: str
+) -> None:
+    """Before anything is loaded that takes seconds."""
+    monkeypatch.setitem(sys.modules, "torch", None)
     ran = plain.run(arguments[0], *arguments[1:])
     assert ran.code == code, ran.out + ran.err
     assert told in ran.json["error"]["message"] and "\n" not in ran.json["error"]["message"]
