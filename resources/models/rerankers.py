@@ -48,10 +48,10 @@ class TransformerCrossEncoder:
         is named, ModelError if it cannot be loaded or is not a reranker."""
         if not passages:
             return []
+        model, pairs = self._model, [(question, passage) for passage in passages]
         import torch
 
         # The library's sigmoid has the model's precision, in which the best passages would all read 1.
-        model, pairs = self._model, [(question, passage) for passage in passages]
         try:
             found = model.predict(
                 pairs,

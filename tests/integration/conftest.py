@@ -52,6 +52,21 @@ def module_database(server_url: str, migrated: str, tmp_path_factory: pytest.Tem
 
 
 @pytest.fixture
+def emptied_database(module_database: Database) -> Database:
+    """The module's database as it was migrated, which costs less than a copy of one."""
+    with module_database.connect() as connection:
+        kept = (
+            "SELECT 'pincite.' || tablename FROM pg_tables WHERE schemaname = 'pincite' AND tablename <> 'migrations'"
+        )
+        tables = ", ".join(name for (name,) in connection.execute(kept))
+        connection.execute(f"TRUNCATE {tables} RESTART IDENTITY")  # type: ignore[arg-type]
+        generations = connection.execute("SELECT nspname FROM pg_namespace WHERE nspname ~ '^g[0-9]+$'").fetchall()
+        for (name,) in generations:
+            connection.execute(f"DROP SCHEMA {name} CASCADE")  # type: ignore[arg-type]
+    return module_database
+
+
+@pytest.fixture
 def migrated_url(server_url: str, migrated: str) -> Iterator[str]:
     with new_database(server_url, migrated) as url:
         yield url
@@ -93,7 +108,7 @@ def endpoint() -> Iterator[EmbeddingServer]:
 # ---------------------------------------------------------------- servers that are stopped
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A state whose server was made and stopped."""
     state = tmp_path_factory.mktemp("template")

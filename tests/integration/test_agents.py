@@ -17,7 +17,7 @@ import httpx
 import httpx2
 import openai
 import pytest
-from mcp import Client, MCPError, StdioServerParameters
+from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import TextContent, TextResourceContents
 from PIL import Image
@@ -80,7 +80,8 @@ def served(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.
         project.write(
             "smuggled.md", "# Smuggled\n\nThe harbour\u200b master \U000e0041\U000e0042sleeps \u202eat dusk.\n"
         )
-        project.write("long.md", "# Long\n\n" + "\n\n".join(f"Paragraph {at} about ropes. " * 20 for at in range(200)))
+        ropes = "and ropes " * 40  # long, and few sentences to index
+        project.write("long.md", "# Long\n\n" + "\n\n".join(f"Paragraph {at} about {ropes}." for at in range(200)))
         project.write("long.md.meta.yaml", "effective_date: 2024-05-06\nmetadata: {price: 9}\n")
         pdf_of(project.docs / "page.pdf", [[(72, 72, LIGHTHOUSE)]])
         project.index()
@@ -157,10 +158,15 @@ def test_fetch_returns_the_results_of_search(served: Served) -> None:
     served.agent("guest", call)
 
 
-@pytest.mark.parametrize(("bound", "key", "kind"), [("date<2024-06", "date", "date"), ("price<10", "price", "number")])
-@pytest.mark.parametrize(("who", "groups", "others"), [("guest", (), 8), ("treasurer", ("treasury",), 9)])
+@pytest.mark.parametrize(
+    ("who", "groups", "others", "bound", "key", "kind"),
+    [
+        ("guest", (), 8, "date<2024-06", "date", "date"),
+        ("treasurer", ("treasury",), 9, "price<10", "price", "number"),
+    ],
+)
 def test_a_bound_leaves_out_the_same_at_every_door_and_says_so(
-    served: Served, bound: str, key: str, kind: str, who: str, groups: tuple[str, ...], others: int
+    served: Served, who: str, groups: tuple[str, ...], others: int, bound: str, key: str, kind: str
 ) -> None:
     without = {key: {"documents": others, "of": others + 1}}
     as_name = "" if kind == "date" else f" as {key!r}"
@@ -186,8 +192,8 @@ def test_a_bound_leaves_out_the_same_at_every_door_and_says_so(
         for found in (by_http, by_command):
             assert found["without_value"] == without and note in found["notes"]
             assert {hit["uri"] for hit in found["hits"]} == {"long.md"}
-        shown = run_command(*arguments, "--config", str(served.project.config)).out
-        assert f"note: {note}" in shown
+    shown = run_command(*arguments, "--config", str(served.project.config)).out
+    assert f"note: {note}" in shown
     plain = served.project.run("query", "ropes", *asked_as).json
     assert "without_value" not in plain and plain["notes"] == []
 
@@ -311,28 +317,29 @@ def test_invalid_protocol_messages_are_refused(served: Served) -> None:
     assert httpx.post(f"{served.url}/mcp", headers={**headers, "Host": "evil.example"}).status_code == 403
 
 
-def test_pincite_mcp_answers_on_standard_output_for_its_groups(served: Served) -> None:
-    async def found(*groups: str) -> str:
-        arguments = ["-m", "pincite.cli", "mcp", "--config", str(served.project.config), *groups]
-        started = StdioServerParameters(command=sys.executable, args=arguments, cwd="/")
-        async with Client(started) as client:
-            return str((await called(client, "search", query=QUESTION)).structured_content)
-
-    assert SAFE_WORD in anyio.run(found, "--group", "treasury")
-    assert SAFE_WORD not in anyio.run(found)
-
-
-@pytest.mark.parametrize("ending", ["signal", "input"])
-def test_pincite_mcp_ends_when_it_is_asked_to(served: Served, ending: str) -> None:
-    command = [sys.executable, "-m", "pincite.cli", "mcp", "--config", str(served.project.config)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+@pytest.mark.parametrize(("ending", "groups"), [("signal", ()), ("input", ("--group", "treasury"))])
+def test_pincite_mcp_answers_for_its_groups_and_ends_when_it_is_asked_to(
+    served: Served, ending: str, groups: tuple[str, ...]
+) -> None:
+    command = [sys.executable, "-m", "pincite.cli", "mcp", "--config", str(served.project.config), *groups]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/"
+    ) as process:
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
         assert b"answers an agent" in process.stderr.readline()
-        told = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-        asked = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": told}
-        process.stdin.write(json.dumps(asked).encode() + b"\n")
-        process.stdin.flush()
+
+        def say(method: str, **more: Any) -> None:
+            assert process.stdin is not None
+            process.stdin.write(json.dumps({"jsonrpc": "2.0", "method": method, **more}).encode() + b"\n")
+            process.stdin.flush()
+
+        client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+        say("initialize", id=1, params=client)
         assert json.loads(process.stdout.readline())["result"]["serverInfo"]["name"] == "pincite"
+        say("notifications/initialized")
+        say("tools/call", id=2, params={"name": "search", "arguments": {"query": QUESTION}})
+        found = json.loads(process.stdout.readline())["result"]["structuredContent"]
+        assert found["results"] and (SAFE_WORD in str(found)) is bool(groups)
         if ending == "signal":
             process.terminate()
         else:

@@ -20,6 +20,12 @@ from resources.postgres.statements import query
 
 pytestmark = pytest.mark.integration
 
+
+@pytest.fixture
+def database(emptied_database: Database) -> Database:
+    return emptied_database
+
+
 ROW = ManifestRow("chunks", "k1", "30", "40", "chunks/a.parquet", True, "in", "out", 12, 2, "run")
 
 

@@ -70,8 +70,9 @@ def served(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.
         }
         found = locate(str(project.config))
         service = Service(found)
-        client = TestClient(application(service, access_of(found), URL), base_url=URL, follow_redirects=False)
-        yield Served(project, client, made)
+        app = application(service, access_of(found), URL)
+        with TestClient(app, base_url=URL, follow_redirects=False) as client:
+            yield Served(project, client, made)
         service.close()
 
 

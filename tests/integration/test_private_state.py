@@ -7,17 +7,20 @@ import json
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from pincite.index import open_index
 from resources.private_files import private, shut
+from tests.support.direct_runs import direct_runs
 from tests.support.embedding_server import EmbeddingServer
-from tests.support.projects import Project, make_project, new_database
+from tests.support.projects import DOCUMENTS, Project, make_project, new_database
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
 
+FEW = {name: DOCUMENTS[name] for name in ("handbook.md", "boilers.txt")}
 MATRIX = {
     "axes": {"strategy": {"lexical": {"query.strategy": "lexical"}}},
     "tables": {"All": {"rows": [{"strategy": "*"}]}},
@@ -40,10 +43,11 @@ def opening() -> Iterator[None]:
 def project(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     with new_database(server_url) as url, new_database(server_url) as experiments:
         embedder = {"endpoint": endpoint.url, "model": "fake"}
-        made = make_project(tmp_path_factory.mktemp("private") / "project", database=url, embedder=embedder)
-        made.index()
-        made.configure(chunking={"overlap_tokens": 0})
-        made.index()
+        made = make_project(tmp_path_factory.mktemp("private") / "project", FEW, database=url, embedder=embedder)
+        with direct_runs():
+            made.index()
+            made.configure(chunking={"overlap_tokens": 0})
+            made.index()
         (made.folder / "questions.jsonl").write_text(json.dumps(QUESTION), encoding="utf-8")
         (made.folder / "matrix.yaml").write_text(json.dumps({**MATRIX, "database": experiments}), encoding="utf-8")
         yield made
@@ -65,16 +69,20 @@ def open_to_others(folder: Path) -> list[Path]:
     ],
 )
 def test_no_command_leaves_anything_open(project: Project, command: str, tmp_path: Path) -> None:
+    """Nor does Dagster, which keeps its records of `index` in the state."""
     named = {"QUESTIONS": "questions.jsonl", "MATRIX": "matrix.yaml"}
     words = [str(project.folder / named[word]) if word in named else word for word in command.split()]
-    ran = project.run(" ".join(str(tmp_path / "experiments") if word == "ELSEWHERE" else word for word in words))
+    words = [str(tmp_path / "experiments") if word == "ELSEWHERE" else word for word in words]
+    with nullcontext() if command == "index" else direct_runs():
+        ran = project.run(" ".join(words))
     assert ran.code == 0, ran.out + ran.err
     assert [*open_to_others(project.state), *open_to_others(tmp_path / "experiments")] == []
 
 
 @pytest.mark.usefixtures("opening")
 def test_files_the_user_writes_elsewhere_keep_the_umask_of_the_user(project: Project, tmp_path: Path) -> None:
-    project.index()
+    with direct_runs():
+        project.index()
     assert project.run("links --sweep", "--plot", tmp_path / "a.svg").code == 0
     assert project.run("eval --suggest 1", "--output", tmp_path / "b.jsonl").code == 0
     assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o666}
@@ -89,7 +97,6 @@ def test_an_index_opened_in_python_leaves_nothing_open(project: Project) -> None
         index.prune(keep=1)
         index.remove_source("docs")
     assert open_to_others(project.state) == []
-    project.index()
 
 
 @pytest.mark.defends("3c")

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from pincite.index import open_index
+from pincite.index import Index, open_index
 from pipelines.errors import DatabaseError, IndexStateError
 from pipelines.ports import Filters
 from pipelines.settings.query import RerankerName, StrategyName
@@ -69,6 +69,13 @@ def project(
         made.write("staff.txt.meta.yaml", "groups: [staff, board]\n")
         made.index()
         yield made
+
+
+@pytest.fixture(scope="module")
+def index(project: Project) -> Iterator[Index]:
+    """One for all askers, so that nothing that is kept of an answer reaches who asks next."""
+    with open_index(project.config) as opened:
+        yield opened
 
 
 @contextmanager
@@ -250,79 +257,74 @@ def shown_to_models(model: LlmServer, monkeypatch: pytest.MonkeyPatch) -> list[s
 @pytest.mark.case(27, served=True)
 @pytest.mark.parametrize(("strategy", "rerank"), ROUTES)
 def test_no_route_gives_another_group_its_exact_text(
-    project: Project, model: LlmServer, shown_to_models: list[str], strategy: str, rerank: str
+    index: Index, model: LlmServer, shown_to_models: list[str], strategy: str, rerank: str
 ) -> None:
-    with open_index(project.config) as index:
-        for groups in HIDDEN_FROM:
-            found = index.query(SECRET, k=20, strategy=strategy, rerank=rerank, groups=groups)
-            assert found["hits"]
-            assert "quicksilver" not in f"{found}{shown_to_models}{model.prompts}", groups
-        found = index.query(SECRET, k=20, strategy=strategy, rerank=rerank, groups=["board"])
-        served = {hit["uri"]: hit["text"] for hit in found["hits"]}
-        assert served.keys() == {"open.txt", "board.txt", "staff.txt"}
-        assert served["board.txt"] == f"{SECRET} {SHARED} {UNASKED}"
+    for groups in HIDDEN_FROM:
+        found = index.query(SECRET, k=20, strategy=strategy, rerank=rerank, groups=groups)
+        assert found["hits"]
+        assert "quicksilver" not in f"{found}{shown_to_models}{model.prompts}", groups
+    found = index.query(SECRET, k=20, strategy=strategy, rerank=rerank, groups=["board"])
+    served = {hit["uri"]: hit["text"] for hit in found["hits"]}
+    assert served.keys() == {"open.txt", "board.txt", "staff.txt"}
+    assert served["board.txt"] == f"{SECRET} {SHARED} {UNASKED}"
 
 
-def test_no_answer_is_made_of_it(project: Project, model: LlmServer, shown_to_models: list[str]) -> None:
-    with open_index(project.config) as index:
-        for groups in HIDDEN_FROM:
-            answer = index.ask(SECRET, k=20, groups=groups)
-            assert answer["hits"]
-            assert "quicksilver" not in f"{answer}{model.prompts}", groups
-        assert "quicksilver" in str(index.ask(SECRET, k=20, groups=["board"]))
-        assert "quicksilver" in str(model.prompts)
+def test_no_answer_is_made_of_it(index: Index, model: LlmServer, shown_to_models: list[str]) -> None:
+    for groups in HIDDEN_FROM:
+        answer = index.ask(SECRET, k=20, groups=groups)
+        assert answer["hits"]
+        assert "quicksilver" not in f"{answer}{model.prompts}", groups
+    assert "quicksilver" in str(index.ask(SECRET, k=20, groups=["board"]))
+    assert "quicksilver" in str(model.prompts)
 
 
-def test_neither_ids_nor_links_nor_questions_lead_to_it(project: Project) -> None:
+def test_neither_ids_nor_links_nor_questions_lead_to_it(project: Project, index: Index) -> None:
     hidden = project.rows(
         "SELECT chunk_id FROM g0001.chunks JOIN g0001.documents USING (doc_id) WHERE uri = 'board.txt'"
     )
     hidden += project.rows("SELECT sentence_id FROM g0001.sentences WHERE text LIKE '%%quicksilver%%'")
-    with open_index(project.config) as index:
-        for (named,) in hidden:
-            assert "quicksilver" in str(index.show(named, groups=["board"]))
-            assert "board.txt" in str(index.explain(named, groups=["board"]))
-            for groups in HIDDEN_FROM:
-                for look in (index.show, index.explain):
-                    with pytest.raises(IndexStateError) as raised:
-                        look(named, groups=groups)
-                    assert raised.value.code == "unknown_chunk"
-        assert "zeppelin" in str(index.suggest(20, ["board"]))
+    for (named,) in hidden:
+        assert "quicksilver" in str(index.show(named, groups=["board"]))
+        assert "board.txt" in str(index.explain(named, groups=["board"]))
         for groups in HIDDEN_FROM:
-            assert "zeppelin" not in str(index.suggest(20, groups))
-        for groups, told in ((("board",), True), *((groups, False) for groups in HIDDEN_FROM)):
-            assert ("zeppelin" in str(index.links(groups=groups, strongest=50))) is told
+            for look in (index.show, index.explain):
+                with pytest.raises(IndexStateError) as raised:
+                    look(named, groups=groups)
+                assert raised.value.code == "unknown_chunk"
+    assert "zeppelin" in str(index.suggest(20, ["board"]))
+    for groups in HIDDEN_FROM:
+        assert "zeppelin" not in str(index.suggest(20, groups))
+    for groups, told in ((("board",), True), *((groups, False) for groups in HIDDEN_FROM)):
+        assert ("zeppelin" in str(index.links(groups=groups, strongest=50))) is told
 
 
-def test_golden_questions_find_only_what_their_asker_may(project: Project) -> None:
+def test_golden_questions_find_only_what_their_asker_may(project: Project, index: Index) -> None:
     golden = project.folder / "golden.jsonl"
     golden.write_text(json.dumps({"id": "1", "question": SECRET, "gold": [{"uri": "board.txt", "quote": SECRET}]}))
-    with open_index(project.config) as index:
-        for groups, share in ((("board",), 1.0), *((groups, 0.0) for groups in HIDDEN_FROM)):
-            (run,) = index.evaluate(golden, groups=groups, answers=True)["runs"]
-            assert run["metrics"]["recall@20"] == share
-            assert "quicksilver" not in str(run)
+    for groups, share in ((("board",), 1.0), *((groups, 0.0) for groups in HIDDEN_FROM)):
+        (run,) = index.evaluate(golden, groups=groups, answers=True)["runs"]
+        assert run["metrics"]["recall@20"] == share
+        assert "quicksilver" not in str(run)
 
 
-def test_nothing_is_read_but_as_that_role(project: Project, shown_to_models: list[str]) -> None:
+def test_nothing_is_read_but_as_that_role(project: Project, index: Index, shown_to_models: list[str]) -> None:
     """What that role may not read, no command reads by other means."""
     (chunk,) = (row[0] for row in project.rows("SELECT chunk_id FROM g0001.chunks WHERE text LIKE '%%quicksilver%%'"))
-    with open_index(project.config) as index:
-        reads: list[Callable[[], Any]] = [
-            *(partial(index.query, SECRET, strategy=strategy) for strategy in STRATEGIES),
-            partial(index.ask, SECRET),
-            partial(index.show, chunk, groups=["board"]),
-            index.links,
-        ]
-        explain: Callable[[], Any] = partial(index.explain, chunk, groups=["board"])
-        for tables, refused in (("ALL TABLES IN SCHEMA g0001", [*reads, explain]), ("g0001.sentence_links", [explain])):
-            project.rows(f"REVOKE SELECT ON {tables} FROM pincite_query")
-            try:
-                for read in refused:
-                    with pytest.raises((DatabaseError, IndexStateError), match="permission denied"):
-                        read()
-            finally:
-                project.rows("GRANT SELECT ON ALL TABLES IN SCHEMA g0001 TO pincite_query")
+    reads: list[Callable[[], Any]] = [
+        *(partial(index.query, SECRET, strategy=strategy) for strategy in STRATEGIES),
+        partial(index.ask, SECRET),
+        partial(index.show, chunk, groups=["board"]),
+        index.links,
+    ]
+    explain: Callable[[], Any] = partial(index.explain, chunk, groups=["board"])
+    for tables, refused in (("ALL TABLES IN SCHEMA g0001", [*reads, explain]), ("g0001.sentence_links", [explain])):
+        project.rows(f"REVOKE SELECT ON {tables} FROM pincite_query")
+        try:
+            for read in refused:
+                with pytest.raises((DatabaseError, IndexStateError), match="permission denied"):
+                    read()
+        finally:
+            project.rows("GRANT SELECT ON ALL TABLES IN SCHEMA g0001 TO pincite_query")
 
 
 @pytest.mark.faults

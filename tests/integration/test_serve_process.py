@@ -19,11 +19,12 @@ import httpx
 import psycopg
 import pytest
 
+from pincite.listening import private_folder
 from pincite.serve import client, run
 from resources.settings_file import locate
 from tests.support.direct_runs import quick_runs
 from tests.support.embedding_server import EmbeddingServer
-from tests.support.projects import Project, make_project, new_database
+from tests.support.projects import Project, make_project, new_database, project_copy
 from tests.support.waiting import HANG_SECONDS, ended, opened
 
 pytestmark = pytest.mark.integration
@@ -32,15 +33,25 @@ SAID = re.compile(r"Ask at (http://\S+)")
 PROCESS = re.compile(r"another one is started")
 
 
-@pytest.fixture
-def project(server_url: str, endpoint: EmbeddingServer, tmp_path: Path) -> Iterator[Project]:
+DOCUMENTS = {"keys.md": "# Keys\n\nThe vault key is held by the registrar.\n"}
+
+
+@pytest.fixture(scope="module")
+def indexed(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     with quick_runs(), new_database(server_url) as url:
         made = make_project(
-            tmp_path / "project", database=url, embedder={"endpoint": endpoint.url, "model": "fake"}, serve={"port": 0}
-        )
+            tmp_path_factory.mktemp("indexed") / "project", DOCUMENTS, database=url,
+            embedder={"endpoint": endpoint.url, "model": "fake"}, serve={"port": 0},
+        )  # fmt: skip
         made.write("secret.txt", "The safe word of the treasury is heliotrope.\n")
         made.write("secret.txt.meta.yaml", "groups: [treasury]\n")
         made.index()
+        yield made
+
+
+@pytest.fixture
+def project(indexed: Project, server_url: str, tmp_path: Path) -> Iterator[Project]:
+    with project_copy(indexed, server_url, tmp_path / "copy") as made:
         yield made
 
 
@@ -97,10 +108,14 @@ def test_commands_are_answered_by_the_server_for_their_groups(
 
 
 def test_a_server_that_was_killed_is_not_waited_for(project: Project) -> None:
-    with serving(project) as (process, _):
-        process.kill()
-        process.wait()
-        assert (project.state / client.FILE).exists()
+    """Its file and its socket stay, and nobody listens."""
+    found, file = locate(str(project.config)), project.state / client.FILE
+    with private_folder("pincite-serve-") as folder:
+        run._own_socket(folder).close()
+        with run._offer_socket(found, folder, ""):
+            told = file.read_text(encoding="utf-8")
+        file.write_text(told, encoding="utf-8")
+        assert client.running_server(found) is not None
         assert asked(project, "--group", "treasury")[0] == "secret.txt"
 
 
@@ -167,6 +182,7 @@ def test_processes_that_end_again_and_again_are_given_up(
 
     monkeypatch.setattr(run, "_supervise", broken)
     monkeypatch.setattr(run, "WITHIN_SECONDS", math.inf)
+    monkeypatch.setattr(run, "MOST_ENDS", 1)
     ran = project.run("serve", "--processes", "2")
     assert (ran.code, ran.json["error"]["code"]) == (1, "serve_ended")
     said = capfd.readouterr().err

@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -35,8 +36,9 @@ VIEWS = [
     "/", "/?q=a", "/?q=a&ask=1", *(f"/?q=a&k={k}" for k in ("1", "1.0", "%201", "1_0", "0", "x", "")), "/status",
     "/passages/c", "/passages/c?q=a", "/passages/c?view=text",
     *(f"/passages/c?sentence={named}" for named in ("s", "x", "")), "/passages/x",
-    *(f"/documents/d?find={words}&at={at}{view}" for words in ("a", "+", "x" * 999, "(a%2B)%2B%24", "%F0%9F%99%82")
-      for at in ("", "0", "1", "9999999", "x") for view in ("", "&view=text", "&q=a")),
+    *(f"/documents/d?find={words}{view}" for words in ("a", "+", "x" * 999, "(a%2B)%2B%24", "%F0%9F%99%82")
+      for view in ("", "&view=text", "&q=a")),
+    *(f"/documents/d?find=a&at={at}{view}" for at in ("", "0", "1", "9999999", "x") for view in ("", "&view=text")),
     "/passages/c?q=a&find=a", "/documents/d?q=a&source=s&from=2026&to=x&strategy=none", "/documents/d?page=1000000000",
     "/documents/d", "/documents/d?view=text", "/documents/x", *(f"/documents/d?view=text&part={part}" for part in
     ("0", "1", "2", "-1", "9999999", "9" * 30, "x", "")), *(f"/documents/d?page={page}" for page in
@@ -47,10 +49,21 @@ VIEWS = [
 ]  # fmt: skip
 
 
-def views_of(elements: Sequence[Element] | None, index: Bare | None = None) -> tuple[TestClient, Tools]:
-    """The whole application, and the tools of agents, over an index of one bare document."""
-    service = bare_service(elements, index)
-    return TestClient(application(service, Anybody(), URL), base_url=URL), Tools(service, URL)
+Views = Callable[..., tuple[TestClient, Tools]]
+
+
+@pytest.fixture
+def views_of() -> Iterator[Views]:
+    """Makes the whole application, whose requests share an event loop, and the tools of agents, over an index of one
+    bare document."""
+    with ExitStack() as stack:
+
+        def made(elements: Sequence[Element] | None, index: Bare | None = None) -> tuple[TestClient, Tools]:
+            service = bare_service(elements, index)
+            client = TestClient(application(service, Anybody(), URL), base_url=URL)
+            return stack.enter_context(client), Tools(service, URL)
+
+        yield made
 
 
 def sentence_in(reply: Any) -> str:
@@ -62,16 +75,17 @@ def sentence_in(reply: Any) -> str:
 
 
 def opens(client: TestClient, path: str) -> None:
-    """Fails unless a view is shown, or refused with a sentence that says why."""
+    """Fails unless a view is shown, or refused with a sentence that says why, to people and to programs."""
     for accept in ("text/html", "application/json"):
         reply = client.get(path, headers={"Accept": accept})
         assert reply.status_code in (200, 400, 404, 409), (path, reply.text)
-        if reply.status_code != 200:
-            assert len(sentence_in(reply).split()) >= 4, (path, reply.text)
+        if reply.status_code == 200:
+            break
+        assert len(sentence_in(reply).split()) >= 4, (path, reply.text)
 
 
 @pytest.mark.parametrize("kind", [*sorted(KINDS), "unheard-of"])
-def test_every_view_of_a_kind_of_element_that_says_nothing_opens(kind: str) -> None:
+def test_every_view_of_a_kind_of_element_that_says_nothing_opens(views_of: Views, kind: str) -> None:
     elements = [replace(PLAIN, index=at, kind=kind, **shape) for at, shape in enumerate(SHAPES.values())]
     document = ParsedDocument("d", "", False, "", "", None, None, None, None, {}, ())
     assert outline_shown(document, ParsedFile(()), elements)
@@ -85,7 +99,7 @@ def test_every_view_of_a_kind_of_element_that_says_nothing_opens(kind: str) -> N
         assert tools.read("pincite://documents/d", Asker())
 
 
-def test_every_view_of_elements_that_say_nothing_opens() -> None:
+def test_every_view_of_elements_that_say_nothing_opens(views_of: Views) -> None:
     kinds = [*sorted(KINDS), "unheard-of"]
     shaped = [replace(PLAIN, kind=kind, **shape) for kind in kinds for shape in SHAPES.values()]
     client, _ = views_of([replace(each, index=at) for at, each in enumerate(shaped)])
@@ -114,7 +128,7 @@ def test_every_reader_of_lines_finds_an_event_whole() -> None:
     assert json.loads(sent.partition("data: ")[2]) == {"html": "a\n\u2028b\u2029c\x85d\x0be – є"} and "– є" in sent
 
 
-def test_links_of_results_keep_the_question_and_its_filters() -> None:
+def test_links_of_results_keep_the_question_and_its_filters(views_of: Views) -> None:
     """The reader steps through the same hits by them."""
     client, _ = views_of(())
     page = html.unescape(client.get("/?q=a&source=s&from=2020-01-01&to=&strategy=dense").text)
@@ -122,7 +136,7 @@ def test_links_of_results_keep_the_question_and_its_filters() -> None:
     assert [link.removeprefix("sentence=s&") for link in links] == ["q=a&source=s&from=2020-01-01&strategy=dense"] * 3
 
 
-def test_links_of_the_reader_carry_no_more_of_a_question_than_those_of_results() -> None:
+def test_links_of_the_reader_carry_no_more_of_a_question_than_those_of_results(views_of: Views) -> None:
     """There is one at each place of the words that are looked for, and at each heading."""
     text, index = "a " * 1_000, Bare(())
     index.says(text, (replace(PLAIN, text=text, end=len(text)),))
@@ -133,7 +147,7 @@ def test_links_of_the_reader_carry_no_more_of_a_question_than_those_of_results()
         assert len(links) >= 500 and max(map(len, links)) < 1_000
 
 
-def test_the_reader_searches_as_the_question_was_asked() -> None:
+def test_the_reader_searches_as_the_question_was_asked(views_of: Views) -> None:
     """The strategy of the settings may ask a language model, which who asks another one does not wait for."""
     searched: list[tuple[Any, ...]] = []
 
@@ -147,7 +161,7 @@ def test_the_reader_searches_as_the_question_was_asked() -> None:
     assert searched == [("lexical", ("source=s",)), ("lexical", ["source=s", "uri=a.pdf"])]
 
 
-def test_a_quotation_of_a_list_is_whole_and_keeps_its_lines() -> None:
+def test_a_quotation_of_a_list_is_whole_and_keeps_its_lines(views_of: Views) -> None:
     quote = "The order is:\n" + "\n".join(f"{number}. the step of this number," for number in range(40))
 
     class Listed(Bare):
@@ -160,7 +174,7 @@ def test_a_quotation_of_a_list_is_whole_and_keeps_its_lines() -> None:
     assert re.search(r"\.cited q \{[^}]*white-space: pre-line", client.get("/static/style.css").text)
 
 
-def test_each_hit_takes_feedback_on_a_question_that_no_link_cuts() -> None:
+def test_each_hit_takes_feedback_on_a_question_that_no_link_cuts(views_of: Views) -> None:
     client = TestClient(application(bare_service(feedback=True), Anybody(), URL), base_url=URL)
     for path in ("/", "/passages/c"):
         short, long = (client.get(path, params={"q": "a" * size}).text for size in (499, 500))
@@ -171,7 +185,7 @@ def test_each_hit_takes_feedback_on_a_question_that_no_link_cuts() -> None:
 
 
 @pytest.mark.parametrize("elements", [(), None], ids=["no element", "text moved"])
-def test_every_view_of_a_document_without_elements_opens(elements: Sequence[Element] | None) -> None:
+def test_every_view_of_a_document_without_elements_opens(views_of: Views, elements: Sequence[Element] | None) -> None:
     client, _ = views_of(elements)
     for path in VIEWS:
         opens(client, path)
