@@ -31,54 +31,19 @@ def mapped(groups: list[str] | None) -> str:
     return json.dumps({"version": 1, **own, "elements": [{"kind": "paragraph", "text": SECRET}]})
 
 
+# tests/unit/resources/sources/test_mistaken_groups.py has every way to mistake them; here are a few of each kind.
 SIDE_CARS: Mapping[str, str] = {
     "blank": "groups:\n",
-    "empty list": "groups: []\n",
-    "empty text": "groups: ''\n",
-    "comma": "groups: ','\n",
-    "null": "groups: null\n",
-    "doubled": "groups: [board]\ngroups: []\n",
-    "singular": "group: board\n",
-    "capital": "Groups: [board]\n",
-    "nested": "metadata: {groups: [board]}\n",
-    "space": "groups: ['\u00a0']\n",
-    "unseen": "groups: ['\u200b']\n",
-    "nothing": "",
     "broken": "groups: [board\n",
-    "large": f"title: {'x' * 70_000}\n",
-    "blank principals": "principals:\n",
-    "no principals": "principals: []\n",
-    "one principal": "principal: u-1\n",
     "principals within": "metadata: {principals: u-1}\n",
-    "as text": "principals: 'u-1, u-2'\n",
-    "blank beside principals": "groups:\nprincipals: [u-1]\n",
-    "many": f"principals: [{', '.join(f'user-{at:032}' for at in range(1000))}]\n",
 }
 HEADS: Mapping[str, str] = {
     "blank": "---\ngroups:\n---",
-    "empty list": "---\ngroups: []\n---",
-    "doubled": "---\ngroups: [board]\ngroups: []\n---",
-    "singular": "---\ngroup: board\n---",
-    "commented": "<!-- kept -->\n---\ngroup: board\n---",
-    "blank lines": "\n\n\n\n\n---\ngroups:\n---",
-    "unending": "---\ngroups: [board]\n",
-    "listed": "---\n- groups: [board]\n---",
-    "large": f"---\ngroups: [board]\nnote: {'x' * 70_000}\n---",
     "broken": "---\ntitle: a: b\n---",
-    "tabs": "---\n\tgroups: [board]\n---",
-    "nested": "---\nmetadata: {groups: [board]}\n---",
     "principals": "---\nprincipals: [u-1]\n---",
-    "one principal": "---\nprincipal: u-1\n---",
-    "a plus": "+++\nprincipals = ['u-1']\n+++",
-    "bare": "groups: board\n",
-    "in a comment": "<!-- groups: board -->",
-    "in a fence": "```yaml\ngroups: [board]\n```",
 }
 BESIDE: Mapping[str, tuple[str, str]] = {
     "backup": (".meta.yaml~", BOARD),
-    "yaml": (".yaml", BOARD),
-    "underscore": ("_meta.json", '{"groups": ["board"]}'),
-    "text": (".meta.yaml.txt", BOARD),
     "broken": (".ini", "[what\ngroups=board"),
 }
 """Files beside a document, by how their names continue its name, and what they say."""

@@ -71,6 +71,12 @@ def explained_chunk(project: Project, chunk: str, *groups: str, generation: int 
         state.close()
 
 
+@pytest.fixture(scope="module")
+def boilers(indexed: Project) -> dict[str, Any]:
+    """What is told of the passage about boilers."""
+    return explained(indexed, "boiler wing October")
+
+
 def stages_of(result: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {stage["stage"]: stage for stage in result["stages"]}
 
@@ -79,8 +85,8 @@ def codes(result: dict[str, Any]) -> set[str]:
     return {item["code"] for item in result["problems"]}
 
 
-def test_after_a_first_run_every_stage_names_that_run_and_all_agree(indexed: Project) -> None:
-    result = explained(indexed, "boiler wing October")
+def test_after_a_first_run_every_stage_names_that_run_and_all_agree(indexed: Project, boilers: dict[str, Any]) -> None:
+    result = boilers
     stages = stages_of(result)
     assert list(stages) == [*WAY, "indexed_documents"] and result["problems"] == []
     assert {stages[name]["reason"] for name in MADE} <= FIRST
@@ -94,8 +100,8 @@ def test_after_a_first_run_every_stage_names_that_run_and_all_agree(indexed: Pro
         assert used == [] or stages[name]["fingerprint"] == ".".join(used)
 
 
-def test_the_document_and_what_stands_at_each_stage(indexed: Project) -> None:
-    result = explained(indexed, "boiler wing October")
+def test_the_document_and_what_stands_at_each_stage(indexed: Project, boilers: dict[str, Any]) -> None:
+    result = boilers
     document, stages = result["document"], stages_of(result)
     path = indexed.docs / "boilers.txt"
     assert (document["path"], document["file"], document["size"]) == (str(path), "current", path.stat().st_size)
@@ -110,8 +116,10 @@ def test_the_document_and_what_stands_at_each_stage(indexed: Project) -> None:
     assert stages["sentences"]["sentences"] >= 3
 
 
-def test_the_vector_is_of_the_text_that_was_sent(indexed: Project, endpoint: EmbeddingServer) -> None:
-    result = explained(indexed, "boiler wing October")
+def test_the_vector_is_of_the_text_that_was_sent(
+    indexed: Project, boilers: dict[str, Any], endpoint: EmbeddingServer
+) -> None:
+    result = boilers
     vector = stages_of(result)["chunk_embeddings"]
     assert vector["embedded_text"] in endpoint.texts and "every October" in vector["embedded_text"]
     assert vector["text_hash"] == vector["recorded_text_hash"]
@@ -123,8 +131,8 @@ def test_the_vector_is_of_the_text_that_was_sent(indexed: Project, endpoint: Emb
     assert vector["embedder"]["name"] == "fake" and vector["embedder"]["identity"] == vector["settings"]["embedder"]
 
 
-def test_costs_are_those_of_status(indexed: Project) -> None:
-    result = explained(indexed, "boiler wing October")
+def test_costs_are_those_of_status(indexed: Project, boilers: dict[str, Any]) -> None:
+    result = boilers
     cost = stages_of(result)["chunk_embeddings"]["cost"]
     (status,) = [item for item in indexed.run("status").json["costs"] if item["stage"] == "chunk_embeddings"]
     assert {name: cost[name] for name in ("items", "tokens", "seconds")} == {

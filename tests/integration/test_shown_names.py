@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.direct_runs import direct_runs
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import Project, Ran, kept_workers, make_project, new_database, run_command
 
@@ -42,8 +43,10 @@ def project(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest
         made.write("g.html.meta.yaml", f"title: {json.dumps('Quay' + FORGING)}\n")
         made.write("h.txt", "The harbour.")
         made.write("h.txt.meta.yaml", f"{json.dumps('k' + FORGING)}: 1\n")
-        made.index(code=3)
-        yield made
+        ran = plain(made, "index")
+        assert ran.code == 3 and FORGED in ran.out + ran.err and not steers(ran)
+        with direct_runs():
+            yield made
 
 
 def steers(ran: Ran) -> list[str]:

@@ -7,11 +7,11 @@ import os
 import signal
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import fields
-from pathlib import Path
+from dataclasses import dataclass, fields
 from typing import Any
 from unittest import mock
 
+import psycopg
 import pytest
 
 from pipelines.ranges import bucket_of
@@ -67,14 +67,27 @@ def indexed(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest
         yield project
 
 
-@pytest.fixture
-def project(indexed: Project, server_url: str, tmp_path: Path) -> Iterator[Project]:
-    """The same files, and a database of its own."""
-    database = indexed.settings["database"].split("?")[0].rsplit("/", 1)[1]
-    with new_database(server_url, database) as url:
-        copy = Project(tmp_path, dict(indexed.settings))
-        copy.configure(database=url, state=str(indexed.state))
-        yield copy
+@dataclass(frozen=True)
+class Served:
+    """The live generation in Postgres, and what it should be: the documents of each part of each bucket."""
+
+    connection: psycopg.Connection[Any]
+    schema: str
+    average_terms: float
+    parts: Sequence[Sequence[list[IndexedDocument]]]
+    held: Collection[str]
+
+
+@pytest.fixture(scope="module")
+def served(indexed: Project) -> Iterator[Served]:
+    with closing(State(locate(str(indexed.config)))) as state:
+        live = state.parts.catalog.live()
+        assert live is not None
+        seen = state.of_generation(live)
+        made = [list(IndexBuild(seen).documents(bucket)) for bucket in range(BUCKETS)]
+        with seen.parts.database.connect() as connection:
+            average = live.statistics["average_terms"]
+            yield Served(connection, live.schema, average, made, seen.engine.held_documents())
 
 
 # ---------------------------------------------------------------- what is held
@@ -84,7 +97,7 @@ def documents_held() -> int:
     return sum(type(item) in (IndexedDocument, ParsedDocument) for item in gc.get_objects())
 
 
-def test_a_part_is_read_when_nothing_of_another_is_held(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_is_read_when_nothing_of_another_is_held(indexed: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     before, there, made, asked = documents_held(), list[int](), list[int](), list[int]()
     rows = _TableDiff.rows
 
@@ -105,8 +118,8 @@ def test_a_part_is_read_when_nothing_of_another_is_held(project: Project, monkey
 
     monkeypatch.setattr("resources.stages.part_rows.read_part", read)
     monkeypatch.setattr(_TableDiff, "rows", watched)
-    assert project.run("verify").json["problems"] == []
-    assert there == [0] * len(parts(project)) and len(there) > 3 * BUCKETS
+    assert indexed.run("verify").json["problems"] == []
+    assert there == [0] * len(parts(indexed)) and len(there) > 3 * BUCKETS
     assert sum(made) == 24
     assert sorted(asked) == sorted(made * 5), "of Postgres only the rows of a part's documents are read whole"
 
@@ -114,18 +127,17 @@ def test_a_part_is_read_when_nothing_of_another_is_held(project: Project, monkey
 # ---------------------------------------------------------------- what is told
 
 
-def findings(project: Project) -> list[Finding]:
-    """What is told of the rows of all buckets, one by one and in order."""
-    with closing(State(locate(str(project.config)))) as state:
-        live = state.parts.catalog.live()
-        assert live is not None
-        seen = state.of_generation(live)
-        average, told = live.statistics["average_terms"], list[Finding]()
-        with seen.parts.database.connect() as connection:
-            for bucket in range(BUCKETS + 1):
-                own = IndexBuild(seen).documents(bucket) if bucket < BUCKETS else ()
-                found = bucket_findings(connection, live.schema, bucket, own, average, seen.engine.held_documents())
-                told += found
+def findings(served: Served, *statements: str, held: Collection[str] | None = None) -> list[Finding]:
+    """What is told, after these statements, of the rows of all buckets, one by one and in order. The statements are
+    undone."""
+    told = list[Finding]()
+    with served.connection.transaction(force_rollback=True):
+        for statement in statements:
+            served.connection.execute(statement.encode())
+        for bucket in range(BUCKETS + 1):
+            own = served.parts[bucket] if bucket < BUCKETS else ()
+            known = served.held if held is None else held
+            told += bucket_findings(served.connection, served.schema, bucket, iter(own), served.average_terms, known)
     return sorted(told)
 
 
@@ -135,20 +147,20 @@ def parts(project: Project) -> list[str]:
     return [first for (first,) in rows]
 
 
-@pytest.fixture
-def names(project: Project) -> Mapping[str, str]:
+@pytest.fixture(scope="module")
+def names(indexed: Project) -> Mapping[str, str]:
     """Documents a and b of one bucket in two parts, and c of the other bucket, with their first chunk and sentence."""
     found: dict[str, str] = {}
-    rows = project.rows("SELECT doc_id, uri FROM g0001.documents WHERE NOT stale ORDER BY doc_id")
+    rows = indexed.rows("SELECT doc_id, uri FROM g0001.documents WHERE NOT stale ORDER BY doc_id")
     uris, first = dict(rows), [doc_id for doc_id, _ in rows if bucket_of(doc_id, BUCKETS) == 0]
     second = [doc_id for doc_id, _ in rows if bucket_of(doc_id, BUCKETS) == 1]
-    ranges = parts(project)
+    ranges = parts(indexed)
     assert next(at for at in ranges if at > first[0]) < first[-1], "they are in two parts"
     for name, doc_id in (("a", first[0]), ("b", first[-1]), ("c", second[0])):
         found[name] = doc_id
         found[f"{name}_place"] = f"docs/{uris[found[name]]}"
         for table, key in (("chunks", "chunk_id"), ("sentences", "sentence_id")):
-            ((first,),) = project.rows(
+            ((first,),) = indexed.rows(
                 f"SELECT {key} FROM g0001.{table} WHERE doc_id = %s AND ordinal = 0", found[name]
             )
             found[f"{name}_{table}"] = first
@@ -158,12 +170,6 @@ def names(project: Project) -> Mapping[str, str]:
 def ids(project: Project, table: str, doc_id: str) -> list[str]:
     key = {"chunks": "chunk_id", "sentences": "sentence_id"}[table]
     return [name for (name,) in project.rows(f"SELECT {key} FROM g0001.{table} WHERE doc_id = %s", doc_id)]
-
-
-def tampered(project: Project, *statements: str) -> list[Finding]:
-    for statement in statements:
-        project.rows(statement)
-    return findings(project)
 
 
 def copied(table: str, name: str, **values: str) -> str:
@@ -182,20 +188,20 @@ UNIQUE = {
 }
 
 
-def test_nothing_is_told_of_what_is_right(project: Project) -> None:
-    assert findings(project) == []
+def test_nothing_is_told_of_what_is_right(served: Served) -> None:
+    assert findings(served) == []
 
 
 @pytest.mark.parametrize("table", ["chunks", "sentences"])
 def test_differences_across_several_parts_are_each_reported_once(
-    project: Project, names: Mapping[str, str], table: str
+    served: Served, indexed: Project, names: Mapping[str, str], table: str
 ) -> None:
     noun, key = table[:-1], f"{table[:-1]}_id"
     number = {"number": "999999"} if table == "chunks" else {}
-    second = ids(project, table, names["b"])[-1]
+    second = ids(indexed, table, names["b"])[-1]
     assert second != names[f"b_{table}"]
-    found = tampered(
-        project,
+    found = findings(
+        served,
         copied(table, names[f"a_{table}"], **{key: "forged"}, **number),
         f"DELETE FROM g0001.{table} WHERE {key} IN ('{names[f'a_{table}']}', '{names[f'b_{table}']}')",
         f"UPDATE g0001.{table} SET text = 'Other.' WHERE {key} IN ('{second}', '{names[f'c_{table}']}')",
@@ -213,20 +219,20 @@ def test_differences_across_several_parts_are_each_reported_once(
 @pytest.mark.parametrize(("taker", "giver"), [("a", "b"), ("b", "a")])
 @pytest.mark.parametrize("table", ["chunks", "sentences"])
 def test_a_row_under_a_document_of_another_part_is_one_changed_row(
-    project: Project, names: Mapping[str, str], table: str, taker: str, giver: str
+    served: Served, names: Mapping[str, str], table: str, taker: str, giver: str
 ) -> None:
     moved = names[f"{giver}_{table}"]
     statement = f"UPDATE g0001.{table} SET doc_id = '{names[taker]}' WHERE {table[:-1]}_id = '{moved}'"
     told = f"{moved} of {names[giver]} ({names[f'{giver}_place']}) in doc_id"
-    assert tampered(project, statement) == [(f"changed_{table[:-1]}", told)]
+    assert findings(served, statement) == [(f"changed_{table[:-1]}", told)]
 
 
 @pytest.mark.parametrize("table", ["chunks", "sentences"])
 def test_a_row_under_a_document_of_another_bucket_is_missing_in_one_and_extra_in_the_other(
-    project: Project, names: Mapping[str, str], table: str
+    served: Served, names: Mapping[str, str], table: str
 ) -> None:
     moved, noun = names[f"a_{table}"], table[:-1]
-    found = tampered(project, f"UPDATE g0001.{table} SET doc_id = '{names['c']}' WHERE {noun}_id = '{moved}'")
+    found = findings(served, f"UPDATE g0001.{table} SET doc_id = '{names['c']}' WHERE {noun}_id = '{moved}'")
     assert found == [
         (f"extra_{noun}", f"{moved} of {names['c']} ({names['c_place']})"),
         (f"missing_{noun}", f"{moved} of {names['a']} ({names['a_place']})"),
@@ -236,46 +242,48 @@ def test_a_row_under_a_document_of_another_bucket_is_missing_in_one_and_extra_in
 @pytest.mark.parametrize("where", ["a", "b"])
 @pytest.mark.parametrize("table", ["chunks", "sentences"])
 def test_a_row_that_is_there_twice_is_told_once_wherever_the_other_stands(
-    project: Project, names: Mapping[str, str], table: str, where: str
+    served: Served, names: Mapping[str, str], table: str, where: str
 ) -> None:
     number = {"number": "999999"} if table == "chunks" else {}
     twice = names[f"a_{table}"]
-    found = tampered(project, UNIQUE[table], copied(table, twice, doc_id=names[where], **number))
+    found = findings(served, UNIQUE[table], copied(table, twice, doc_id=names[where], **number))
     assert [told for told in found if told[0] != "postings"] == [(f"duplicate_{table[:-1]}", twice)]
 
 
 def test_a_row_that_nobody_makes_is_extra_once_though_it_is_there_twice(
-    project: Project, names: Mapping[str, str]
+    served: Served, names: Mapping[str, str]
 ) -> None:
     forged = [
         copied("sentences", names[f"{name}_sentences"], sentence_id="forged", doc_id=names[name]) for name in "ab"
     ]
-    found = tampered(project, UNIQUE["sentences"], *forged)
+    found = findings(served, UNIQUE["sentences"], *forged)
     assert [code for code, _ in found] == ["duplicate_sentence", "extra_sentence"]
     assert found[0] == ("duplicate_sentence", "forged")
 
 
-def everything(project: Project, kind: str, names: Mapping[str, str], name: str) -> list[Finding]:
+def everything(indexed: Project, kind: str, names: Mapping[str, str], name: str) -> list[Finding]:
     """That a document is missing, or extra, with all that is of it."""
     of = f"{names[name]} ({names[f'{name}_place']})"
-    rows = [(table[:-1], each) for table in ("chunks", "sentences") for each in ids(project, table, names[name])]
+    rows = [(table[:-1], each) for table in ("chunks", "sentences") for each in ids(indexed, table, names[name])]
     return [(f"{kind}_document", of), *((f"{kind}_{noun}", f"{each} of {of}") for noun, each in rows)]
 
 
 @pytest.mark.parametrize("bucket", [1, BUCKETS])
 def test_a_document_under_another_bucket_is_missing_in_one_and_extra_in_the_other(
-    project: Project, names: Mapping[str, str], bucket: int
+    served: Served, indexed: Project, names: Mapping[str, str], bucket: int
 ) -> None:
-    wanted = [*everything(project, "missing", names, "a"), *everything(project, "extra", names, "a")]
+    wanted = [*everything(indexed, "missing", names, "a"), *everything(indexed, "extra", names, "a")]
     assert len(wanted) > 6
-    found = tampered(project, f"UPDATE g0001.documents SET bucket = {bucket} WHERE doc_id = '{names['a']}'")
+    found = findings(served, f"UPDATE g0001.documents SET bucket = {bucket} WHERE doc_id = '{names['a']}'")
     assert found == sorted(wanted)
 
 
-def test_rows_whose_document_is_gone_are_missing_with_it(project: Project, names: Mapping[str, str]) -> None:
-    wanted = [*everything(project, "missing", names, "a"), *everything(project, "missing", names, "c")]
-    found = tampered(
-        project,
+def test_rows_whose_document_is_gone_are_missing_with_it(
+    served: Served, indexed: Project, names: Mapping[str, str]
+) -> None:
+    wanted = [*everything(indexed, "missing", names, "a"), *everything(indexed, "missing", names, "c")]
+    found = findings(
+        served,
         "ALTER TABLE g0001.chunks DROP CONSTRAINT chunks_doc_id_fkey",
         "ALTER TABLE g0001.sentences DROP CONSTRAINT sentences_doc_id_fkey",
         f"DELETE FROM g0001.documents WHERE doc_id IN ('{names['a']}', '{names['c']}')",
@@ -285,10 +293,10 @@ def test_rows_whose_document_is_gone_are_missing_with_it(project: Project, names
 
 @pytest.mark.parametrize("doc_id", ["0" * 32, "f" * 32], ids=["of the bucket", "of another"])
 def test_a_document_that_no_part_has_is_extra_with_its_rows(
-    project: Project, names: Mapping[str, str], doc_id: str
+    served: Served, names: Mapping[str, str], doc_id: str
 ) -> None:
-    found = tampered(
-        project,
+    found = findings(
+        served,
         "INSERT INTO g0001.documents SELECT (jsonb_populate_record(d, "
         f"""'{{"doc_id": "{doc_id}", "uri": "forged.md"}}')).* FROM g0001.documents d WHERE doc_id = '{names["a"]}'""",
         copied("chunks", names["a_chunks"], chunk_id="forged", doc_id=doc_id, number="999999"),
@@ -302,27 +310,31 @@ def test_a_document_that_no_part_has_is_extra_with_its_rows(
     ]
 
 
-def test_a_document_that_is_there_twice_is_told_with_its_rows(project: Project, names: Mapping[str, str]) -> None:
+def test_a_document_that_is_there_twice_is_told_with_its_rows(
+    served: Served, indexed: Project, names: Mapping[str, str]
+) -> None:
     """Its rows are those of each of the two."""
-    found = tampered(
-        project,
+    found = findings(
+        served,
         "ALTER TABLE g0001.documents DROP CONSTRAINT documents_pkey CASCADE",
         f"INSERT INTO g0001.documents SELECT * FROM g0001.documents WHERE doc_id = '{names['b']}'",
     )
-    rows = [(table[:-1], each) for table in ("chunks", "sentences") for each in ids(project, table, names["b"])]
+    rows = [(table[:-1], each) for table in ("chunks", "sentences") for each in ids(indexed, table, names["b"])]
     assert found == sorted([("duplicate_document", names["b"]), *((f"duplicate_{noun}", each) for noun, each in rows)])
 
 
 # ---------------------------------------------------------------- postings
 
 
-def test_terms_whose_postings_are_others_are_told_once_each(project: Project, names: Mapping[str, str]) -> None:
+def test_terms_whose_postings_are_others_are_told_once_each(
+    served: Served, indexed: Project, names: Mapping[str, str]
+) -> None:
     """Rows of postings for terms that all parts have, and two kinds of groups."""
     weight = "overlay(weights PLACING float4send(9) FROM greatest(1, octet_length(weights) - 3))"
-    ((several,),) = project.rows("SELECT count(*) FROM g0001.postings WHERE (term, bucket) = ('week', 0)")
+    ((several,),) = indexed.rows("SELECT count(*) FROM g0001.postings WHERE (term, bucket) = ('week', 0)")
     assert several == 2
-    found = tampered(
-        project,
+    found = findings(
+        served,
         f"UPDATE g0001.postings SET weights = {weight} WHERE (term, bucket) = ('week', 0)",
         "DELETE FROM g0001.postings WHERE (term, bucket, groups) = ('answer', 1, '{board}')",
         "UPDATE g0001.postings SET groups = '{staff}' WHERE (term, bucket, groups) = ('request', 0, '{board}')",
@@ -341,26 +353,25 @@ def test_terms_whose_postings_are_others_are_told_once_each(project: Project, na
 
 
 def test_postings_are_not_compared_where_a_chunk_of_one_part_is_missing(
-    project: Project, names: Mapping[str, str]
+    served: Served, names: Mapping[str, str]
 ) -> None:
     chunk = names["b_chunks"]
-    found = tampered(project, "DELETE FROM g0001.postings", f"DELETE FROM g0001.chunks WHERE chunk_id = '{chunk}'")
+    found = findings(served, "DELETE FROM g0001.postings", f"DELETE FROM g0001.chunks WHERE chunk_id = '{chunk}'")
     assert {message.split(" of bucket ")[1] for code, message in found if code == "postings"} == {"01, which has none"}
     assert [message for code, message in found if code != "postings"] == [
         f"{chunk} of {names['b']} ({names['b_place']})"
     ]
 
 
-def test_a_document_that_is_held_is_left_alone_and_so_are_its_postings(project: Project) -> None:
-    ((doc_id, bucket),) = project.rows("SELECT doc_id, bucket FROM g0001.documents WHERE uri = %s", HELD)
+def test_a_document_that_is_held_is_left_alone_and_so_are_its_postings(served: Served, indexed: Project) -> None:
+    ((doc_id, bucket),) = indexed.rows("SELECT doc_id, bucket FROM g0001.documents WHERE uri = %s", HELD)
     of = f"{doc_id} (docs/{HELD})"
-    rows = [(table[:-1], each) for table in ("chunks", "sentences") for each in ids(project, table, doc_id)]
-    assert findings(project) == [] and len(rows) > 1
+    rows = [(table[:-1], each) for table in ("chunks", "sentences") for each in ids(indexed, table, doc_id)]
+    assert findings(served) == [] and len(rows) > 1
     wanted = [("extra_document", of), *((f"extra_{noun}", f"{each} of {of}") for noun, each in rows)]
-    with mock.patch("resources.engine.engine.Engine.held_documents", return_value={}):
-        assert findings(project) == sorted(wanted)
-    found = tampered(
-        project,
+    assert findings(served, held=()) == sorted(wanted)
+    found = findings(
+        served,
         "UPDATE g0001.postings SET weights = overlay(weights PLACING float4send(9) FROM 1) "
         f"WHERE (term, bucket, groups) = ('week', {bucket}, '{{}}')",
     )
