@@ -93,7 +93,9 @@ def _held(values: Iterable[object]) -> Iterator[re.Pattern[str]]:
 def _calls(tree: ast.Module) -> Iterator[tuple[str, str, ast.Call]]:
     """Calls of `re`, with the function that each stands in and the name that it is assigned to."""
 
-    def walk(node: ast.AST, function: str, owner: str) -> Iterator[tuple[str, str, ast.Call]]:
+    left: list[tuple[ast.AST, str, str]] = [(tree, "", "")]
+    while left:
+        node, function, owner = left.pop()
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             function, owner = node.name, ""
         if isinstance(node, (ast.Assign, ast.AnnAssign)):
@@ -101,10 +103,7 @@ def _calls(tree: ast.Module) -> Iterator[tuple[str, str, ast.Call]]:
             owner = target.id if isinstance(target, ast.Name) else ""
         if _is_re(node):
             yield function, owner, node  # type: ignore[misc]
-        for child in ast.iter_child_nodes(node):
-            yield from walk(child, function, owner)
-
-    yield from walk(tree, "", "")
+        left += [(child, function, owner) for child in reversed(list(ast.iter_child_nodes(node)))]
 
 
 def _is_re(node: ast.AST) -> bool:

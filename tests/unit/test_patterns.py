@@ -173,8 +173,7 @@ SETTINGS = (
 
 
 @pytest.mark.parametrize("pattern", SETTINGS)
-def test_a_pattern_of_the_settings_takes_no_more_steps_than_foretold(pattern: str, most: int = 100_000) -> None:
+def test_a_pattern_of_the_settings_takes_no_more_steps_than_foretold(pattern: str) -> None:
     """Those that may take more than MOST_STEPS are refused before they are tried."""
     told = foretold(pattern)
-    assert most_steps(pattern, 0, ("finditer",), LONGEST, most) <= told
     assert told > MOST_STEPS or most_steps(pattern, 0, ("finditer",), LONGEST, MOST_STEPS) <= told
