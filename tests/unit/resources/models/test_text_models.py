@@ -147,7 +147,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "missing": lambda file: file.unlink(),
     "cut": lambda file: file.write_bytes(file.read_bytes()[:-9]),
     "empty": lambda file: file.write_bytes(b""),
-    "in an empty folder": lambda file: [each.unlink() for each in file.parent.iterdir()],
+    "in an empty folder": lambda file: list(map(Path.unlink, file.parent.iterdir())),
 }
 
 
