@@ -48,7 +48,7 @@ def read_by_ocr(path: Path) -> tuple[ParsedDocument, list[Element]]:
 def test_a_scan_is_a_document_of_one_page_and_another_script_is_no_text(tmp_path: Path) -> None:
     rules, other = tmp_path / "rules.png", tmp_path / "other.jpg"
     page("Visitor logs are kept for thirty days.").save(rules, dpi=(200, 200))
-    page("Записи зберігаються сім років і три місяці.", "Відпустка надається щороку.").save(other)
+    page("Записи зберігаються сім років і три місяці.", "Відпустка надається щороку.").save(other, dpi=(200, 200))
     document, elements = read_by_ocr(rules)
     assert document.body == "Visitor logs are kept for thirty days." and document.pages == 1
     box = elements[0].places[0].box
