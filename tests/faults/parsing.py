@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 from pipelines.ports import Progress
 from pipelines.records import Element, Failure, ParsedDocument, RawDocument
 from pipelines.schemas import from_table
 from resources.documents.pool import DocumentPool
-from resources.documents.protocol import parse_task
+from resources.documents.protocol import Task, parse_task
 from tests.support.documents import raw_of
 from tests.support.places import LIBRARY
 
@@ -24,6 +24,14 @@ def outcomes(
     """Each document, with the folder that is its source, as it is done."""
     by_id = {raw.doc_id: raw for raw, _ in documents}
     tasks = [parse_task(raw, root, pool.settings) for raw, root in documents]
+    for task, outcome in results(pool, tasks, progress):
+        yield by_id[task.doc_id], outcome
+
+
+def results(
+    pool: DocumentPool, tasks: Sequence[Task], progress: Progress | None = None
+) -> Generator[tuple[Task, Outcome], None, None]:
+    """Each task of parsing, whose options may be others than those of the pool, as it is done."""
     for task, result in pool.run(tasks, len(tasks), progress):
         outcome: Outcome
         if isinstance(result, Failure):
@@ -31,7 +39,7 @@ def outcomes(
         else:
             (document,) = from_table(ParsedDocument, result.tables["parsed_documents"])
             outcome = document, from_table(Element, result.tables["parsed_elements"])
-        yield by_id[task.doc_id], outcome
+        yield task, outcome
 
 
 def parsed(pool: DocumentPool, *paths: Path) -> dict[str, Outcome]:

@@ -23,7 +23,7 @@ SCANS = frozenset({"search", "finditer"})
 _SAME = {"sub": "finditer", "subn": "finditer", "findall": "finditer", "split": "finditer"}
 _METHODS = frozenset({"match", "fullmatch", *SCANS, *_SAME})
 _CALLS = _METHODS | {"compile"}
-_NAMED = re.compile(rf"\.(?:{'|'.join(sorted(_CALLS))})\b")
+_OF_RE = re.compile(rf"\b(?:re|regex)\.(?:{'|'.join(sorted(_CALLS))})\b")
 
 
 @dataclass(frozen=True)
@@ -43,17 +43,29 @@ class Unknown(Exception):
 def patterns(built: Mapping[str, Sequence[str]], root: Path = ROOT) -> list[Found]:
     """The patterns of all layers. `built` has what the calls at `path:function` may be given."""
     texts = {path: path.read_text() for layer in LAYERS for path in sorted((root / layer).rglob("*.py"))}
-    trees = {path: ast.parse(text) for path, text in texts.items() if _NAMED.search(text)}
-    used = {path: _uses(tree) for path, tree in trees.items()}
+    calls: dict[Path, list[tuple[str, str, ast.Call]]] = {}
+    used: dict[Path, dict[str, set[str]]] = {}
+    for path, text in texts.items():
+        if _OF_RE.search(text):
+            tree = ast.parse(text)
+            calls[path], used[path] = list(_calls(tree)), _uses(tree)
+    shared = {
+        owner
+        for each in calls.values()
+        for _, owner, call in each
+        if owner and not owner.startswith("_") and call.func.attr == "compile"  # type: ignore[attr-defined]
+    }
+    names = re.compile(rf"\b(?:{'|'.join(sorted(shared))})\.")
+    used |= {path: _uses(ast.parse(text)) for path, text in texts.items() if path not in used and names.search(text)}
     public: defaultdict[str, set[str]] = defaultdict(set)
     for own in used.values():
         for pattern, methods in own.items():
             public[pattern] |= methods
     found: list[Found] = []
     unknown: list[str] = []
-    for path, tree in trees.items():
+    for path, own_calls in calls.items():
         name = path.relative_to(root).as_posix()
-        for function, owner, call in _calls(tree):
+        for function, owner, call in own_calls:
             where = f"{name}:{owner or function}"
             values: Sequence[str | bytes]
             try:
@@ -93,7 +105,9 @@ def _held(values: Iterable[object]) -> Iterator[re.Pattern[str]]:
 def _calls(tree: ast.Module) -> Iterator[tuple[str, str, ast.Call]]:
     """Calls of `re`, with the function that each stands in and the name that it is assigned to."""
 
-    def walk(node: ast.AST, function: str, owner: str) -> Iterator[tuple[str, str, ast.Call]]:
+    left: list[tuple[ast.AST, str, str]] = [(tree, "", "")]
+    while left:
+        node, function, owner = left.pop()
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             function, owner = node.name, ""
         if isinstance(node, (ast.Assign, ast.AnnAssign)):
@@ -101,10 +115,7 @@ def _calls(tree: ast.Module) -> Iterator[tuple[str, str, ast.Call]]:
             owner = target.id if isinstance(target, ast.Name) else ""
         if _is_re(node):
             yield function, owner, node  # type: ignore[misc]
-        for child in ast.iter_child_nodes(node):
-            yield from walk(child, function, owner)
-
-    yield from walk(tree, "", "")
+        left += [(child, function, owner) for child in reversed(list(ast.iter_child_nodes(node)))]
 
 
 def _is_re(node: ast.AST) -> bool:

@@ -54,6 +54,9 @@ BOUNDED = {
 FEW = 1_000_000
 """Steps, some 10 ms, that such a pattern may take with such a text."""
 
+ATTACKS = 15
+"""Attacks on each pattern, the first and as many of the others: enough for all that is BAD. `make rest` tries all."""
+
 BAD = {
     "form labels": r"(?:[^.!?…_]{0,40}(?:_{3,}|\.{6,}|…{3,}))+[\W_]*",
     "numbering": r"^\s*(?:[\divxlc]+[.)]?(?:\d+[.)]?)*[\s.:—–-]+)?$",
@@ -96,7 +99,7 @@ def found() -> list[Found]:
 
 @pytest.mark.defends("1a")
 @pytest.mark.parametrize("layer", LAYERS)
-def test_every_pattern_takes_linear_time(found: list[Found], layer: str, most: int = 30) -> None:
+def test_every_pattern_takes_linear_time(found: list[Found], layer: str, most: int = ATTACKS) -> None:
     slower = {}
     for each in found:
         if not each.where.startswith(layer + "/") or each.where in BOUNDED:
@@ -135,7 +138,7 @@ def test_every_module_is_looked_at(found: list[Found]) -> None:
 @pytest.mark.defends("1a")
 @pytest.mark.parametrize("name", BAD)
 def test_slow_patterns_are_caught(name: str) -> None:
-    assert slow(BAD[name], methods=("fullmatch", "finditer"), limit=FEW // 10)
+    assert slow(BAD[name], methods=("fullmatch", "finditer"), most=ATTACKS, limit=FEW // 10)
 
 
 @pytest.mark.parametrize("name", GOOD)
@@ -173,8 +176,7 @@ SETTINGS = (
 
 
 @pytest.mark.parametrize("pattern", SETTINGS)
-def test_a_pattern_of_the_settings_takes_no_more_steps_than_foretold(pattern: str, most: int = 100_000) -> None:
+def test_a_pattern_of_the_settings_takes_no_more_steps_than_foretold(pattern: str) -> None:
     """Those that may take more than MOST_STEPS are refused before they are tried."""
     told = foretold(pattern)
-    assert most_steps(pattern, 0, ("finditer",), LONGEST, most) <= told
     assert told > MOST_STEPS or most_steps(pattern, 0, ("finditer",), LONGEST, MOST_STEPS) <= told

@@ -138,14 +138,14 @@ def test_only_what_a_change_touches_is_compared() -> None:
 def test_blocks_change_nothing(dimension: int) -> None:
     generator = np.random.default_rng(3)
     vectors = unit(
-        np.repeat(generator.normal(size=(6, dimension)), 50, axis=0) + generator.normal(0, 3e-4, (300, dimension))
+        np.repeat(generator.normal(size=(5, dimension)), 20, axis=0) + generator.normal(0, 3e-4, (100, dimension))
     )
-    ids, chunks = [f"{n:03d}" for n in generator.permutation(300)], [str(n % 7) for n in range(300)]
+    ids, chunks = [f"{n:03d}" for n in generator.permutation(100)], [str(n % 7) for n in range(100)]
     whole = sentence_links(ids, chunks, vectors, 0.9, 2)
     for block in (1, 7, 64):
         with mock.patch.object(module, "BLOCK", block):
             assert sentence_links(ids, chunks, vectors, 0.9, 2) == whole
-    assert len(whole.links) == 600
+    assert len(whole.links) == 200
 
 
 def test_ties_fall_to_the_smaller_id_and_none_links_within_its_chunk() -> None:

@@ -176,7 +176,7 @@ EVERY = [pytest.param(name, marks=() if name in SOME else pytest.mark.faults) fo
 
 @pytest.mark.parametrize("name", EVERY)
 def test_a_passage_costs_what_it_is_long(name: str) -> None:
-    assert_linear(measured(TEXTS[name]), 8_000)
+    assert_linear(measured(TEXTS[name]), 4_000)
 
 
 @pytest.mark.faults

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import sys
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pipelines.records import Failure
+from pipelines.errors import DocumentError
 from pipelines.settings.base import ParsingSettings, Settings
 from pipelines.stages import Frozen, stage_key
 from resources.child_process import program_path
-from resources.documents.pool import DocumentPool
+from resources.documents.protocol import parse_task
+from resources.documents.requests import listed_alone
+from resources.documents.tasks import TASK_TYPES, TaskInput
+from resources.models.text_models import TextModels
 from resources.parsers import ocr, packaged_ocr
 from resources.parsers.ocr import (
     OcrSettings,
@@ -27,15 +33,17 @@ from resources.parsers.ocr import (
     remedy,
 )
 from resources.parsers.registry import parse_file
-from tests.faults.parsing import parsed
+from tests.support.waiting import HANG_SECONDS
 
 FONT = Path("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf")
+SHEET = (340, 170)
+"""Width and height of a page in points, which is small: a larger one takes OCR longer and tells no more."""
 LINES = [
-    (72, 700, 18, "Retention of records"),
-    (72, 660, 11, "Payroll records are kept for seven years."),
-    (72, 646, 11, "Visitor logs are kept for thirty days."),
-    (72, 560, 11, "Invoices"),
-    (300, 560, 11, "10 years"),
+    (30, 140, 24, "Retention of records"),
+    (30, 105, 11, "Payroll records are kept for seven years."),
+    (30, 91, 11, "Visitor logs are kept for thirty days."),
+    (30, 30, 11, "Invoices"),
+    (240, 30, 11, "10 years"),
 ]
 
 
@@ -57,7 +65,9 @@ def needs_tesseract() -> None:
         pytest.skip("Tesseract is not installed: apt-get install tesseract-ocr-eng")
 
 
-def rendered(lines: list[tuple[int, int, int, str]], font: Path | None = None) -> Any:
+def rendered(
+    lines: list[tuple[int, int, int, str]], font: Path | None = None, paper: tuple[float, float] = (612, 792)
+) -> Any:
     """A page of text as a picture of 200 dots an inch."""
     import pypdfium2
     from reportlab.pdfbase import pdfmetrics
@@ -65,7 +75,7 @@ def rendered(lines: list[tuple[int, int, int, str]], font: Path | None = None) -
     from reportlab.pdfgen.canvas import Canvas
 
     stream = BytesIO()
-    canvas = Canvas(stream, pagesize=(612, 792))
+    canvas = Canvas(stream, pagesize=paper)
     if font is not None:
         pdfmetrics.registerFont(TTFont("Own", str(font)))
     for x, y, size, text in lines:
@@ -93,21 +103,21 @@ def page_of(*pictures: Any, size: tuple[float, float] = (612, 792), paper: tuple
 
 @pytest.fixture(scope="module")
 def scan() -> Any:
-    return page_of(rendered(LINES))
+    return page_of(rendered(LINES, paper=SHEET), size=SHEET, paper=SHEET)
 
 
 def test_a_scan_is_read_with_places_sizes_and_confidence(scan: Any) -> None:
     needs("eng")
-    found = page_items(scan, 1, OcrSettings(languages=("eng",)))
+    found = page_items(scan, 1, OcrSettings(languages=("eng",), seconds=HANG_SECONDS))
     assert [item.text for item in found.items] == [
         "Retention of records", "Payroll records are kept for seven years.", "Visitor logs are kept for thirty days.",
         "Invoices", "10 years",
     ]  # fmt: skip
     assert 0.8 < found.confidence < 1 and found.warning == ""
     for item, (x, y, _, _) in zip(found.items, LINES, strict=True):
-        assert abs(item.x0 - x) < 3 and item.y0 < 792 - y < item.y1 + 2
+        assert abs(item.x0 - x) < 3 and item.y0 < SHEET[1] - y < item.y1 + 2
     heading, *rest = (item.size for item in found.items)
-    assert len(set(rest)) == 1 and 1.3 < heading / rest[0] < 1.9
+    assert len(set(rest)) == 1 and 1.3 < heading / rest[0] < 2.2
 
 
 @pytest.mark.skipif(not FONT.exists(), reason=f"{FONT} is not there: apt-get install fonts-dejavu-core")
@@ -138,12 +148,14 @@ def test_a_page_over_the_time_limit_is_lost_by_name(scan: Any) -> None:
     assert "parsing.ocr_seconds (0.001): raise it" in found.warning
 
 
-def test_a_picture_without_words_is_named() -> None:
-    needs()
-    from PIL import Image
-
-    found = page_items(page_of(Image.new("L", (600, 800), 255)), 2, OcrSettings())
-    assert found == Recognised(warning="page 2: no_text: it has pictures in which OCR found no text")
+def test_a_picture_without_words_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    nothing = SimpleNamespace(boxes=None, txts=None, scores=None)
+    monkeypatch.setattr(packaged_ocr, "engine", lambda: lambda picture: nothing)
+    monkeypatch.setattr(sys, "argv", ["packaged_ocr", "a.png"])
+    packaged_ocr.main()
+    for page in (capsys.readouterr().out.encode(), hocr()):
+        found = ocr._parse_markup(page, 1.0, 2, ocr.PACKAGED)
+        assert found == Recognised(warning="page 2: no_text: it has pictures in which OCR found no text")
 
 
 # ---------------------------------------------------------------- where it cannot be done
@@ -192,24 +204,29 @@ def test_the_installed_languages_are_taken_unless_they_are_many(
     assert languages_of(OcrSettings(languages=("pol",))) == ("pol",)
 
 
-def test_the_settings_reach_the_parser_in_its_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (ParsingSettings(ocr="off"), "OCR is off"),
+        (ParsingSettings(ocr_languages=("xyz", "ukr")), "xyz"),
+        (ParsingSettings(ocr_seconds=0.001), "OCR took longer than parsing.ocr_seconds (0.001)"),
+    ],
+)
+def test_the_settings_of_a_task_reach_the_parser(tmp_path: Path, settings: ParsingSettings, said: str) -> None:
+    """`test_scans_are_read` of test_sandbox.py has the same in a worker process."""
+    needs()
     from reportlab.lib.utils import ImageReader
     from reportlab.pdfgen.canvas import Canvas
 
-    canvas = Canvas(str(tmp_path / "scan.pdf"), pagesize=(612, 792))
-    canvas.drawImage(ImageReader(rendered(LINES)), 0, 0, 612, 792)
+    canvas = Canvas(str(tmp_path / "scan.pdf"), pagesize=SHEET)
+    canvas.drawImage(ImageReader(rendered(LINES, paper=SHEET)), 0, 0, *SHEET)
     canvas.save()
-    scan = tmp_path / "scan.pdf"
-    with DocumentPool(ParsingSettings(workers=1, ocr="off")) as pool:
-        failure = parsed(pool, scan)["scan.pdf"]
-    assert isinstance(failure, Failure) and failure.code == "no_text"
-    needs("eng")
-    with DocumentPool(ParsingSettings(workers=1, ocr_languages=("eng",))) as pool:
-        outcome = parsed(pool, scan)["scan.pdf"]
-    assert isinstance(outcome, tuple)
-    document, elements = outcome
-    assert "Payroll records are kept for seven years." in document.body
-    assert all(element.confidence < 1 for element in elements)
+    raw, root = listed_alone(tmp_path / "scan.pdf")
+    options = parse_task(raw, root, settings).options
+    given = TaskInput("d", options, {}, TextModels(), lambda number: None, tmp_path / "scan.pdf", raw, 10_000)
+    with pytest.raises(DocumentError, match=re.escape(said)) as refused:
+        TASK_TYPES["parsed_elements"].make(given)
+    assert refused.value.code == "no_text"
 
 
 # ---------------------------------------------------------------- text that cannot be read

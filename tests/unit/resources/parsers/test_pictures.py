@@ -9,17 +9,18 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from pipelines.errors import DocumentError
+from pipelines.parsing.elements import build_elements
 from pipelines.parsing.formats import PICTURES
-from pipelines.records import Failure
-from pipelines.settings.base import ParsingSettings
+from pipelines.records import Element, ParsedDocument
 from pipelines.settings.sources import SourceSettings
 from resources.documents.page_pictures import opened_pages, pages_beside
-from resources.documents.pool import DocumentPool
 from resources.parsers import picture
+from resources.parsers.ocr import OcrSettings
 from resources.parsers.picture import as_pdf
-from resources.parsers.registry import MEDIA_TYPES
+from resources.parsers.registry import MEDIA_TYPES, parse_file
 from resources.sources.folder import list_source
-from tests.faults.parsing import parsed
+from tests.support.documents import raw_of
+from tests.support.waiting import HANG_SECONDS
 
 FONT = Path("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf")
 
@@ -38,23 +39,24 @@ def sizes(path: Path) -> list[tuple[int, int]]:
         return [pages.picture(number).image.size for number in range(1, len(pages) + 1)]
 
 
+def read_by_ocr(path: Path) -> tuple[ParsedDocument, list[Element]]:
+    raw = raw_of(path)
+    return build_elements(raw, parse_file(path, raw.media_type, ocr=OcrSettings(seconds=HANG_SECONDS)), lambda text: "")
+
+
 @pytest.mark.skipif(not FONT.exists(), reason=f"{FONT} is not there: apt-get install fonts-dejavu-core")
 def test_a_scan_is_a_document_of_one_page_and_another_script_is_no_text(tmp_path: Path) -> None:
-    page("Visitor logs are kept for thirty days.").save(tmp_path / "rules.png", dpi=(200, 200))
-    page("Записи зберігаються сім років і три місяці.", "Відпустка надається щороку.").save(tmp_path / "other.jpg")
-    with DocumentPool(ParsingSettings(workers=1)) as pool:
-        read, other = parsed(pool, tmp_path / "rules.png"), parsed(pool, tmp_path / "other.jpg")
-    made = read["rules.png"]
-    assert isinstance(made, tuple)
-    document, elements = made
+    rules, other = tmp_path / "rules.png", tmp_path / "other.jpg"
+    page("Visitor logs are kept for thirty days.").save(rules, dpi=(200, 200))
+    page("Записи зберігаються сім років і три місяці.", "Відпустка надається щороку.").save(other, dpi=(200, 200))
+    document, elements = read_by_ocr(rules)
     assert document.body == "Visitor logs are kept for thirty days." and document.pages == 1
     box = elements[0].places[0].box
     assert box is not None and box.page == 1 and abs(box.x0 - 80 * 72 / 200) < 4 and abs(box.y0 - 60 * 72 / 200) < 6
-    failure = other["other.jpg"]
-    if isinstance(failure, Failure):  # it is read where Tesseract has its language
-        assert failure.code == "no_text" and "a script that it does not know" in failure.message
-    else:
-        assert "сім років" in failure[0].body
+    try:
+        assert "сім років" in read_by_ocr(other)[0].body  # it is read where Tesseract has its language
+    except DocumentError as error:
+        assert error.code == "no_text" and "a script that it does not know" in str(error)
 
 
 def test_each_picture_of_a_file_is_a_page(tmp_path: Path) -> None:

@@ -20,14 +20,16 @@ from pipelines.records import Failure
 from pipelines.settings.base import ParsingSettings
 from resources.child_process import child_environment
 from resources.documents.pool import FUNCTION, DocumentPool
+from resources.documents.protocol import parse_task
 from resources.parsers.ocr import OcrSettings, remedy
 from resources.workers.pool import WorkerProcess
 from resources.workers.sandbox import LAYERS, MOST_TASKS, READ_ANY_FILE, holds, layers_text
 from resources.workers.template import Template
-from tests.faults.parsing import parsed
+from tests.faults.parsing import results
+from tests.support.documents import raw_of
 from tests.support.places import LIBRARY
 from tests.support.waiting import HANG_SECONDS
-from tests.unit.resources.parsers.test_ocr import LINES, rendered
+from tests.unit.resources.parsers.test_ocr import LINES, SHEET, rendered
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the layers are Linux's")
 
@@ -483,22 +485,22 @@ def test_scans_are_read(tmp_path: Path, held: dict[str, bool]) -> None:
     if trouble := remedy(OcrSettings(languages=("eng",))):
         pytest.skip(trouble)
     scan = tmp_path / "scan.pdf"
-    rendered(LINES).save(scan, "PDF", resolution=200)
+    rendered(LINES, paper=SHEET).save(scan, "PDF", resolution=200)
+    settings = ParsingSettings(
+        workers=1, timeout_seconds=HANG_SECONDS, page_timeout_seconds=HANG_SECONDS, ocr_languages=("eng",),
+        ocr_seconds=HANG_SECONDS,
+    )  # fmt: skip
+    hasty = settings.model_copy(update={"ocr_seconds": 0.001})
+    raw = raw_of(scan)
     found = []
-    for seconds in (HANG_SECONDS, 0.001):
-        settings = ParsingSettings(
-            workers=1,
-            timeout_seconds=HANG_SECONDS,
-            page_timeout_seconds=HANG_SECONDS,
-            ocr_languages=("eng",),
-            ocr_seconds=seconds,
-        )  # fmt: skip
-        with DocumentPool(settings) as pool:
-            found.append(parsed(pool, scan)[scan.name])
+    with DocumentPool(settings) as pool:
+        for options in (settings, hasty):
+            found += [outcome for _, outcome in results(pool, [parse_task(raw, tmp_path, options)])]
     early, late = found
     assert not isinstance(early, Failure), early
     texts = " ".join(element.text for element in early[1])
     assert all(text in texts for *_, text in LINES)
+    assert all(element.confidence < 1 for element in early[1])
     assert isinstance(late, Failure) and "OCR took longer than" in late.message, late  # the program can be ended too
 
 

@@ -11,11 +11,14 @@ import pytest
 
 from pipelines.parsing.pdf.layout import blocks_of
 from pipelines.parsing.pdf.page import PdfItem, PdfPage, PdfRule, restore
-from tests.support.growth import Parts, assert_linear, calls
+from tests.support.growth import Parts, calls
 
 pytestmark = pytest.mark.defends("1b")
 TIMES = 2.7
 """By which the calls may grow where a page holds twice as much."""
+TIMES_OF_RULINGS = 2.1
+"""By which the steps may grow where a page holds twice as many rulings. Now it is 2.02 at most; 2.2 and more where each
+row or header looks at all rulings."""
 
 
 def item(text: str, x: float, y: float, width: float | None = None, **more: Any) -> PdfItem:
@@ -91,13 +94,14 @@ RULED: dict[str, Callable[[int], tuple[list[PdfItem], list[PdfRule]]]] = {
 
 @pytest.mark.parametrize("name", RULED)
 def test_rulings_are_looked_for_near_what_they_part(name: str) -> None:
-    def steps(count: int) -> dict[str, int]:
+    def steps(count: int) -> int:
         items, rules = RULED[name](count)
         page, parts = PdfPage(1, 612, 792, tuple(items), tuple(rules)), Parts()
         parts.counted(name, lambda: blocks_of([page]))
-        return parts.steps
+        return parts.steps[name]
 
-    assert_linear(steps, 600)
+    steps(10)  # what is made once and kept is made
+    assert steps(300) < TIMES_OF_RULINGS * steps(150)
 
 
 def test_a_table_over_many_pages_costs_what_it_holds() -> None:
@@ -125,6 +129,6 @@ RAW: dict[str, Callable[[int], tuple[list[PdfItem], str]]] = {
 
 @pytest.mark.parametrize("name", RAW)
 def test_pieces_are_looked_for_only_so_often(name: str) -> None:
-    made = [RAW[name](count) for count in (1000, 2000)]
+    made = [RAW[name](count) for count in (500, 1000)]
     once, twice = (calls(partial(restore, *given)) for given in made)
     assert twice < TIMES * once
