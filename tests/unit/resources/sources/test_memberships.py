@@ -23,6 +23,7 @@ BROKEN = {
     "a principal as group": f'{HEAD}u-17,"docs,u-17"\n',
     "unseen": f"{HEAD}u-17,an\u200bn\n",
     "open quote": f'{HEAD}"u-17,ann\n',
+    "text after a quotation mark": f'{HEAD}"u-17"8,ann\n',
     "NUL": f"{HEAD}u-17,a\0nn\n",
     "too long": f"{HEAD}u-17,{'x' * 3000}\n",
 }
