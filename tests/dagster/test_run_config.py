@@ -14,10 +14,19 @@ from assets.definitions import build_defs
 from resources.dagster_resource import StateResource
 from resources.settings_file import locate
 from resources.state.state import State
-from tests.support.projects import Project, make_project
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.projects import Project, make_project, new_database
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 SPAN = {"dagster/asset_partition_range_start": "00", "dagster/asset_partition_range_end": "03"}
+
+
+@pytest.fixture(scope="module")
+def project(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """Documents that no run of these tests makes anything of."""
+    folder, embedder = tmp_path_factory.mktemp("refused") / "project", {"endpoint": endpoint.url, "model": "fake"}
+    with new_database(server_url) as url:
+        yield make_project(folder, database=url, buckets=4, embedder=embedder)
 
 
 @pytest.fixture(scope="module")
