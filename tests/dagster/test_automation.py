@@ -77,16 +77,22 @@ def indexed(made: Project, server_url: str, tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.fixture
-def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
-    """An instance as the product makes it, with tables."""
-    home = make_home(tmp_path / "dagster")
-    (home / "dagster.yaml").unlink()
-    with dg.DagsterInstance.from_config(str(dagster_home(tmp_path))) as made:
+def instance() -> Iterator[dg.DagsterInstance]:
+    """An instance in memory, which notes a run many times as fast as files."""
+    with dg.DagsterInstance.ephemeral() as made:
         yield made
 
 
+@pytest.fixture(scope="module")
+def database(server_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    """A database that tells which runs are alive."""
+    with new_database(server_url) as url, Database(url, tmp_path_factory.mktemp("state")) as opened:
+        opened.migrate()
+        yield opened
+
+
 @pytest.fixture
-def database(project: Project) -> Iterator[Database]:
+def own_database(project: Project) -> Iterator[Database]:
     with Database(project.settings["database"], project.state) as opened:
         opened.migrate()
         yield opened
@@ -326,7 +332,7 @@ def test_vectors_are_asked_for_again_in_a_run_that_nobody_watches(
 # ---------------------------------------------------------------- runs beside each other
 
 
-def test_a_run_that_waits_for_another_says_for_which(here: Project, database: Database, tmp_path: Path) -> None:
+def test_a_run_that_waits_for_another_says_for_which(here: Project, own_database: Database, tmp_path: Path) -> None:
     home = str(make_home(tmp_path / "home"))
     with dg.DagsterInstance.from_config(home) as own, dg.DagsterInstance.from_config(home) as watching:
 
@@ -334,7 +340,7 @@ def test_a_run_that_waits_for_another_says_for_which(here: Project, database: Da
             return [entry.user_message for run in watching.get_runs() for entry in watching.all_logs(run.run_id)]
 
         with ThreadPoolExecutor(1) as pool:
-            with database.exclusive("index", run_id="the-other-run"):
+            with own_database.exclusive("index", run_id="the-other-run"):
                 run = pool.submit(execute, own, ["raw_documents"], SPAN)
                 waits = until(lambda: [line for line in said() if "waiting for it to end" in line] or run.done())
             assert run.result().success
@@ -348,17 +354,18 @@ def test_a_run_that_waits_for_another_says_for_which(here: Project, database: Da
 # ---------------------------------------------------------------- the instance
 
 
-def test_the_instance_is_made_with_limits_and_retries(instance: dg.DagsterInstance) -> None:
-    limits = instance.get_concurrency_config()
-    assert limits.run_queue_config is not None
-    assert limits.run_queue_config.max_concurrent_runs == 2
-    pools = limits.pool_config
-    assert pools.pool_granularity is not None
-    assert (pools.pool_granularity.value, pools.default_pool_limit) == ("run", 2)
-    assert instance.run_retries_enabled
-    assert (instance.run_retries_max_retries, instance.run_retries_retry_on_asset_or_op_failure) == (2, False)
-    assert instance.run_monitoring_enabled
-    assert instance.run_monitoring_max_runtime_seconds == 3 * 24 * 3600
+def test_the_instance_is_made_with_limits_and_retries(tmp_path: Path) -> None:
+    with dg.DagsterInstance.from_config(str(dagster_home(tmp_path))) as instance:
+        limits = instance.get_concurrency_config()
+        assert limits.run_queue_config is not None
+        assert limits.run_queue_config.max_concurrent_runs == 2
+        pools = limits.pool_config
+        assert pools.pool_granularity is not None
+        assert (pools.pool_granularity.value, pools.default_pool_limit) == ("run", 2)
+        assert instance.run_retries_enabled
+        assert (instance.run_retries_max_retries, instance.run_retries_retry_on_asset_or_op_failure) == (2, False)
+        assert instance.run_monitoring_enabled
+        assert instance.run_monitoring_max_runtime_seconds == 3 * 24 * 3600
 
 
 def test_settings_that_nobody_edited_are_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -428,7 +435,7 @@ def test_runs_of_others_in_the_same_instance_are_left(instance: dg.DagsterInstan
 
 @pytest.mark.defends("7i")
 def test_a_run_that_is_present_is_closed_by_nobody_until_its_session_and_process_are_gone(
-    instance: dg.DagsterInstance, database: Database, server_url: str
+    instance: dg.DagsterInstance, database: Database
 ) -> None:
     job = build_defs(buckets=4).resolve_job_def("index")
     run_id = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED).run_id
@@ -465,7 +472,7 @@ def test_a_launched_run_that_never_was_present_is_closed_when_it_is_silent(
 
 @pytest.mark.faults
 def test_a_launched_run_that_is_killed_is_closed_by_the_next(
-    here: Project, endpoint: EmbeddingServer, database: Database
+    here: Project, endpoint: EmbeddingServer, own_database: Database
 ) -> None:
     home, dagster = dagster_home(here.state), [sys.executable, "-m", "dagster"]
     at_once = "{module: dagster._core.run_coordinator, class: DefaultRunCoordinator}"  # the daemon would take it up
@@ -485,7 +492,7 @@ def test_a_launched_run_that_is_killed_is_closed_by_the_next(
         with dg.DagsterInstance.from_config(str(home)) as instance:
             (run,) = instance.get_runs()
             assert (run.status, run.remote_job_origin is None) == (dg.DagsterRunStatus.STARTED, False)
-            assert close_dead_runs(instance, database) == []
+            assert close_dead_runs(instance, own_database) == []
             _, _, pid, _ = json.loads(run.tags[PROCESS])
             os.killpg(launched.pid, signal.SIGKILL)
             with suppress(ProcessLookupError):

@@ -225,13 +225,12 @@ def test_an_embedder_is_swapped_by_backfills_of_embeddings_and_index(
 
     assert materialise(copied, ["indexed_documents"], rest).success
     assert endpoint.texts
-    copied.rows("CREATE TABLE aside AS SELECT * FROM g0002.documents WHERE uri = 'boilers.txt'")
-    copied.rows("DELETE FROM g0002.documents WHERE uri = 'boilers.txt'")
+    copied.rows("UPDATE g0002.documents SET row_hash = reverse(row_hash) WHERE uri = 'boilers.txt'")
     told, found = published("search_index")
     assert not told and "differs between Parquet and Postgres" in str(found)
     assert copied.rows("SELECT generation FROM pincite.live") == [(1,)]
 
-    copied.rows("INSERT INTO g0002.documents SELECT * FROM aside")
+    copied.rows("UPDATE g0002.documents SET row_hash = reverse(row_hash) WHERE uri = 'boilers.txt'")
     assert published("search_index") == (True, [])
     assert copied.rows("SELECT generation FROM pincite.live") == [(2,)]
     assert not [evaluation for evaluation in check(copied).values() if not evaluation.passed]
