@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -21,19 +22,21 @@ import dagster as dg
 import pytest
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
-from assets.declare import NIGHTLY, PATIENCE
+from assets.declare import NIGHTLY, PATIENCE, patient
 from assets.definitions import build_defs
-from assets.metadata import histogram, score_chart, score_rows, table
-from pipelines.errors import ModelError
+from assets.metadata import histogram, record_direct_runs, score_chart, score_rows, table
+from pipelines.errors import DatabaseError, ModelError, PinciteError, SettingsError
 from pipelines.settings.base import DagsterSettings
 from resources.dagster_instance import home as homes
 from resources.dagster_instance.home import PROCESS, close_dead_runs, dagster_home, present
 from resources.postgres.database import Database
 from tests.dagster.test_definitions import BUCKETED, WHOLE, nodes
+from tests.support.daemon import make_home
+from tests.support.direct_runs import runs_without_dagster
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.places import ROOT
 from tests.support.ports import free_port
-from tests.support.projects import Project, content, make_project, new_database, project_copy
+from tests.support.projects import DOCUMENTS, Project, content, make_project, new_database, project_copy
 from tests.support.waiting import HANG_SECONDS, until
 
 pytestmark = [pytest.mark.integration, pytest.mark.dagster]
@@ -55,11 +58,13 @@ def made(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.Te
     with new_database(server_url) as url:
         project = make_project(
             tmp_path_factory.mktemp("made") / "project",
+            {uri: DOCUMENTS[uri] for uri in ("boilers.txt", "handbook.md", "archive/retention.txt")},
             database=url,
             buckets=4,
             embedder={"endpoint": endpoint.url, "model": "fake"},
         )
-        project.index()
+        with runs_without_dagster():
+            project.index()
         yield project
 
 
@@ -72,7 +77,22 @@ def indexed(made: Project, server_url: str, tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.fixture
-def database(project: Project) -> Iterator[Database]:
+def instance() -> Iterator[dg.DagsterInstance]:
+    """An instance in memory, which notes a run many times as fast as files."""
+    with dg.DagsterInstance.ephemeral() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def database(server_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    """A database that tells which runs are alive."""
+    with new_database(server_url) as url, Database(url, tmp_path_factory.mktemp("state")) as opened:
+        opened.migrate()
+        yield opened
+
+
+@pytest.fixture
+def own_database(project: Project) -> Iterator[Database]:
     with Database(project.settings["database"], project.state) as opened:
         opened.migrate()
         yield opened
@@ -113,29 +133,18 @@ def test_the_schedule_is_one_run_over_all_buckets_and_off_at_first() -> None:
     assert request.tags["dagster/asset_partition_range_end"] == "04"
 
 
-def test_the_run_of_the_schedule_makes_the_whole_index(here: Project) -> None:
-    defs = build_defs()
-    at = datetime(2026, 1, 2, 2, tzinfo=UTC)
-    tick = defs.resolve_schedule_def("nightly").evaluate_tick(dg.build_schedule_context(scheduled_execution_time=at))
-    (request,) = tick.run_requests or []
-    instance = dg.DagsterInstance.ephemeral()
-    result = defs.resolve_job_def("index").execute_in_process(QUIET, instance=instance, tags=dict(request.tags))
-    done = {
-        (event.asset_key.to_user_string() if event.asset_key else "", event.partition)
-        for event in result.get_asset_materialization_events()
-    }
-    assert done >= {(name, f"{number:02d}") for name in BUCKETED for number in range(4)}
-    assert done >= {(name, None) for name in WHOLE}
-    assert here.hits("annual leave")[0]["uri"] == "handbook.md"
-
-
 # ---------------------------------------------------------------- sensor
 
 
+@cache
+def sensor() -> dg.SensorDefinition:
+    """The sensor as it is loaded once; it looks for the settings whenever it is asked."""
+    return build_defs(buckets=4).resolve_sensor_def("changed_sources")
+
+
 def tick(cursor: str | None) -> dg.SensorExecutionData:
-    sensor = build_defs().resolve_sensor_def("changed_sources")
     with dg.build_sensor_context(cursor=cursor) as context:
-        return sensor.evaluate_tick(context)
+        return sensor().evaluate_tick(context)
 
 
 def requested(data: dg.SensorExecutionData) -> list[str]:
@@ -146,7 +155,7 @@ def requested(data: dg.SensorExecutionData) -> list[str]:
 
 
 def test_the_sensor_launches_once_for_each_state_of_the_sources(here: Project) -> None:
-    assert build_defs().resolve_sensor_def("changed_sources").default_status == dg.DefaultSensorStatus.STOPPED
+    assert sensor().default_status == dg.DefaultSensorStatus.STOPPED
     first = tick(None)
     assert requested(first) == ["docs"]
     still = tick(first.cursor)
@@ -205,17 +214,6 @@ def test_a_source_that_cannot_be_listed_is_said_and_launches_nothing(here: Proje
     assert not tick(lost.cursor).run_requests, "nothing changed meanwhile"
 
 
-def test_the_run_of_the_sensor_indexes_the_change(indexed: Project) -> None:
-    first = tick(None)
-    indexed.write("new.txt", "Umbrellas are kept in the brass stand.")
-    (request,) = tick(first.cursor).run_requests or []
-    job = build_defs().resolve_job_def("index")
-    instance = dg.DagsterInstance.ephemeral()
-    result = job.execute_in_process({**QUIET, **request.run_config}, instance=instance, tags=dict(request.tags))
-    assert result.success
-    assert indexed.hits("umbrellas brass stand")[0]["uri"] == "new.txt"
-
-
 # ---------------------------------------------------------------- data versions
 
 
@@ -231,36 +229,35 @@ def versions(instance: dg.DagsterInstance) -> dict[tuple[str, str], str]:
 
 
 def test_a_changed_document_changes_the_versions_of_its_bucket_alone(indexed: Project) -> None:
+    """The sensor asks for the run that indexes the change."""
+    watched = tick(None)
     instance = dg.DagsterInstance.ephemeral()
-    job = build_defs().resolve_job_def("index")
-    first = job.execute_in_process(QUIET, instance=instance, tags=SPAN)
-    logged = [event.asset_key for event in first.get_asset_materialization_events()]
-    assert len(logged) == 4 * len(BUCKETED) + len(WHOLE), "one a partition"
+    record_direct_runs(instance, indexed.state)
     before = versions(instance)
     assert len(before) == 4 * len(BUCKETED)
 
-    assert job.execute_in_process(QUIET, instance=instance, tags=SPAN).success
+    job = build_defs().resolve_job_def("index")
+    again = job.execute_in_process(QUIET, instance=instance, tags=SPAN)
+    logged = [event.asset_key for event in again.get_asset_materialization_events()]
+    assert len(logged) == 4 * len(BUCKETED) + len(WHOLE), "one a partition"
     assert versions(instance) == before, "nothing changed"
 
     indexed.write("boilers.txt", "Boiler inspection\n\nThe boiler is now inspected every March by the engineer.\n")
-    assert job.execute_in_process(QUIET, instance=instance, tags=SPAN).success
+    (request,) = tick(watched.cursor).run_requests or []
+    assert job.execute_in_process({**QUIET, **request.run_config}, instance=instance, tags=dict(request.tags)).success
     after, bucket = versions(instance), bucket_of(indexed, "boilers.txt")
     assert {partition for (_, partition), version in after.items() if before[_, partition] != version} == {bucket}
     changed = {name for (name, partition), version in after.items() if before[name, partition] != version}
     assert changed >= set(BUCKETED) - {"figure_descriptions", "abbreviations", "document_summaries", "chunk_contexts"}
+    assert indexed.hits("inspected every March")[0]["uri"] == "boilers.txt"
 
-
-def test_a_materialisation_says_what_it_was_made_from(indexed: Project) -> None:
-    instance = dg.DagsterInstance.ephemeral()
-    execute(instance, ["raw_documents", "parsed_elements"], SPAN)
     (raw,) = instance.fetch_materializations(dg.AssetKey("raw_documents"), limit=1).records
     event = instance.get_latest_materialization_event(dg.AssetKey("parsed_elements"))
     assert event is not None and event.asset_materialization is not None and event.asset_materialization.tags
-    tags = event.asset_materialization.tags
-    assert tags["dagster/input_event_pointer/raw_documents"] == str(raw.storage_id)
-    assert (
-        tags["dagster/code_version"] == nodes()["parsed_elements"].code_versions_by_key[dg.AssetKey("parsed_elements")]
-    )
+    made_from = event.asset_materialization.tags
+    assert made_from["dagster/input_event_pointer/raw_documents"] == str(raw.storage_id)
+    version = nodes()["parsed_elements"].code_versions_by_key[dg.AssetKey("parsed_elements")]
+    assert made_from["dagster/code_version"] == version
 
 
 # ---------------------------------------------------------------- failures
@@ -295,40 +292,55 @@ def test_a_bucket_that_failed_is_repaired_by_itself(
     assert content(indexed) == wanted
 
 
-@pytest.mark.parametrize(("tags", "retries"), [({}, 0), ({"dagster/sensor_name": "changed_sources"}, 1)])
-def test_a_run_that_nobody_watches_tries_the_embedder_again(
-    indexed: Project, endpoint: EmbeddingServer, monkeypatch: pytest.MonkeyPatch, tags: dict[str, str], retries: int
+@pytest.mark.parametrize(
+    ("error", "tags", "attempts"),
+    [
+        (ModelError, {}, 1),
+        (ModelError, {"dagster/schedule_name": "nightly"}, 1 + PATIENCE.max_retries),
+        (ModelError, {"dagster/sensor_name": "changed_sources"}, 1 + PATIENCE.max_retries),
+        (DatabaseError, {"dagster/backfill": "b"}, 1 + PATIENCE.max_retries),
+        (SettingsError, {"dagster/backfill": "b"}, 1),
+    ],
+)
+def test_a_service_that_is_away_is_asked_again_in_runs_that_nobody_watches(
+    monkeypatch: pytest.MonkeyPatch, error: type[PinciteError], tags: dict[str, str], attempts: int
 ) -> None:
     monkeypatch.setattr("assets.declare.PATIENCE", PATIENCE._replace(delay=0))
-    indexed.write("new.txt", "A sentence about the lighthouse at the point.")
-    endpoint.next(endpoint.status(401))
-    result = execute(dg.DagsterInstance.ephemeral(), list(BUCKETED), {**SPAN, **tags})
-    assert result.success == bool(retries)
-    assert len([event for event in result.all_events if event.is_step_up_for_retry]) == retries
+    asked = []
 
+    def lamps(context) -> None:
+        asked.append(context.retry_number)
+        raise error("answered 401")
 
-def test_patience_ends(indexed: Project, endpoint: EmbeddingServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assets.declare.PATIENCE", PATIENCE._replace(delay=0))
-    indexed.write("new.txt", "A sentence about the harbour master.")
-    names = [name for name in BUCKETED if name not in ("sentence_embeddings", "indexed_documents")]
-    endpoint.next(*[endpoint.status(401)] * (PATIENCE.max_retries + 1))
-    result = execute(dg.DagsterInstance.ephemeral(), names, {**SPAN, "dagster/backfill": "b"})
+    result = dg.materialize([dg.asset(patient(lamps))], run_config=QUIET, tags=tags, raise_on_error=False)
     assert not result.success
-    assert endpoint.faults == []
+    assert asked == list(range(attempts))
+
+
+def test_vectors_are_asked_for_again_in_a_run_that_nobody_watches(
+    indexed: Project, endpoint: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assets.declare.PATIENCE", PATIENCE._replace(delay=0))
+    indexed.configure(embedder={**indexed.settings["embedder"], "model": "another"})
+    endpoint.next(endpoint.status(401))
+    tags = {**SPAN, "dagster/sensor_name": "changed_sources"}
+    result = execute(dg.DagsterInstance.ephemeral(), ["chunk_embeddings"], tags)
+    assert result.success
+    assert len([event for event in result.all_events if event.is_step_up_for_retry]) == 1
 
 
 # ---------------------------------------------------------------- runs beside each other
 
 
-def test_a_run_that_waits_for_another_says_for_which(here: Project, database: Database, tmp_path: Path) -> None:
-    home = str(dagster_home(tmp_path))
+def test_a_run_that_waits_for_another_says_for_which(here: Project, own_database: Database, tmp_path: Path) -> None:
+    home = str(make_home(tmp_path / "home"))
     with dg.DagsterInstance.from_config(home) as own, dg.DagsterInstance.from_config(home) as watching:
 
         def said() -> list[str]:
             return [entry.user_message for run in watching.get_runs() for entry in watching.all_logs(run.run_id)]
 
         with ThreadPoolExecutor(1) as pool:
-            with database.exclusive("index", run_id="the-other-run"):
+            with own_database.exclusive("index", run_id="the-other-run"):
                 run = pool.submit(execute, own, ["raw_documents"], SPAN)
                 waits = until(lambda: [line for line in said() if "waiting for it to end" in line] or run.done())
             assert run.result().success
@@ -374,17 +386,16 @@ def status_of(instance: dg.DagsterInstance, run_id: str) -> dg.DagsterRunStatus:
 
 
 @pytest.mark.defends("7i")
-def test_runs_of_a_killed_command_are_closed(tmp_path: Path, database: Database) -> None:
-    with dg.DagsterInstance.from_config(str(dagster_home(tmp_path))) as instance:
-        job = build_defs(buckets=4).resolve_job_def("index")
-        run = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED, tags=job.run_tags)
-        assert close_dead_runs(instance, database, own=run.run_id) == []
-        assert close_dead_runs(instance, database) == [run.run_id]
-        assert status_of(instance, run.run_id) == dg.DagsterRunStatus.FAILURE
-        assert close_dead_runs(instance, database) == []
+def test_runs_of_a_killed_command_are_closed(instance: dg.DagsterInstance, database: Database) -> None:
+    job = build_defs(buckets=4).resolve_job_def("index")
+    run = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED, tags=job.run_tags)
+    assert close_dead_runs(instance, database, own=run.run_id) == []
+    assert close_dead_runs(instance, database) == [run.run_id]
+    assert status_of(instance, run.run_id) == dg.DagsterRunStatus.FAILURE
+    assert close_dead_runs(instance, database) == []
 
 
-def test_runs_of_others_in_the_same_instance_are_left(tmp_path: Path, database: Database) -> None:
+def test_runs_of_others_in_the_same_instance_are_left(instance: dg.DagsterInstance, database: Database) -> None:
     @dg.op
     def work() -> None: ...
 
@@ -393,78 +404,75 @@ def test_runs_of_others_in_the_same_instance_are_left(tmp_path: Path, database: 
 
     nightly_report = dg.job(name="nightly_report")(work_alone)
 
-    with dg.DagsterInstance.from_config(str(dagster_home(tmp_path))) as instance:
-        run = instance.create_run_for_job(nightly_report, status=dg.DagsterRunStatus.STARTED)
-        own = instance.create_run_for_job(
-            build_defs(buckets=4).resolve_job_def("index"),
+    run = instance.create_run_for_job(nightly_report, status=dg.DagsterRunStatus.STARTED)
+    own = instance.create_run_for_job(
+        build_defs(buckets=4).resolve_job_def("index"),
+        status=dg.DagsterRunStatus.STARTED,
+        tags=homes.process_tag(database),
+    )
+    index = dg.job(name="index")(work_alone)
+    by_steps = build_defs(buckets=4).resolve_job_def("__ASSET_JOB")
+    chunks = {dg.AssetKey("chunks")}
+    others = [
+        instance.create_run_for_job(index, status=dg.DagsterRunStatus.STARTED),
+        instance.create_run_for_job(
+            by_steps,
             status=dg.DagsterRunStatus.STARTED,
-            tags=homes.process_tag(database),
-        )
-        index = dg.job(name="index")(work_alone)
-        by_steps = build_defs(buckets=4).resolve_job_def("__ASSET_JOB")
-        chunks = {dg.AssetKey("chunks")}
-        others = [
-            instance.create_run_for_job(index, status=dg.DagsterRunStatus.STARTED),
-            instance.create_run_for_job(
-                by_steps,
-                status=dg.DagsterRunStatus.STARTED,
-                asset_selection=frozenset(chunks),
-                tags={homes.STEPS: "true"},
-            ),
-            instance.create_run_for_job(
-                by_steps,
-                status=dg.DagsterRunStatus.STARTED,
-                asset_selection=frozenset({*chunks, dg.AssetKey("search_index")}),
-            ),
-        ]
-        docs = DagsterSettings(key_prefix=("docs",))
-        assert close_dead_runs(instance, database, silent=timedelta(), names=docs) == []
-        assert {status_of(instance, each.run_id) for each in (run, own, *others)} == {dg.DagsterRunStatus.STARTED}
-        assert close_dead_runs(instance, database, silent=timedelta()) == [others[-1].run_id]
+            asset_selection=frozenset(chunks),
+            tags={homes.STEPS: "true"},
+        ),
+        instance.create_run_for_job(
+            by_steps,
+            status=dg.DagsterRunStatus.STARTED,
+            asset_selection=frozenset({*chunks, dg.AssetKey("search_index")}),
+        ),
+    ]
+    docs = DagsterSettings(key_prefix=("docs",))
+    assert close_dead_runs(instance, database, silent=timedelta(), names=docs) == []
+    assert {status_of(instance, each.run_id) for each in (run, own, *others)} == {dg.DagsterRunStatus.STARTED}
+    assert close_dead_runs(instance, database, silent=timedelta()) == [others[-1].run_id]
 
 
 @pytest.mark.defends("7i")
 def test_a_run_that_is_present_is_closed_by_nobody_until_its_session_and_process_are_gone(
-    tmp_path: Path, database: Database, server_url: str
+    instance: dg.DagsterInstance, database: Database
 ) -> None:
-    with dg.DagsterInstance.from_config(str(dagster_home(tmp_path))) as instance:
-        job = build_defs(buckets=4).resolve_job_def("index")
-        run_id = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED).run_id
-        with present(instance, run_id, database):
-            assert close_dead_runs(instance, database) == []
-            run = instance.get_run_by_id(run_id)
-            assert run is not None
-            identity, host, pid, began = json.loads(run.tags[PROCESS])
-            elsewhere = json.dumps([identity, "another-machine", pid, began])
-            instance.add_run_tags(run_id, {PROCESS: elsewhere})
-            assert close_dead_runs(instance, database) == [], "its session tells, from another machine too"
-        instance.add_run_tags(run_id, {PROCESS: json.dumps([identity, host, pid, began])})
-        assert close_dead_runs(instance, database) == [], "its process tells, where the server was restarted"
-        other = json.dumps(["another database", host, pid, "0"])
-        instance.add_run_tags(run_id, {PROCESS: other})
-        assert close_dead_runs(instance, database) == [], "it is a run of another index"
-        instance.add_run_tags(run_id, {PROCESS: json.dumps([identity, host, pid, "0"])})
-        assert close_dead_runs(instance, database) == [run_id], "another process has its number"
+    job = build_defs(buckets=4).resolve_job_def("index")
+    run_id = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED).run_id
+    with present(instance, run_id, database):
+        assert close_dead_runs(instance, database) == []
+        run = instance.get_run_by_id(run_id)
+        assert run is not None
+        identity, host, pid, began = json.loads(run.tags[PROCESS])
+        elsewhere = json.dumps([identity, "another-machine", pid, began])
+        instance.add_run_tags(run_id, {PROCESS: elsewhere})
+        assert close_dead_runs(instance, database) == [], "its session tells, from another machine too"
+    instance.add_run_tags(run_id, {PROCESS: json.dumps([identity, host, pid, began])})
+    assert close_dead_runs(instance, database) == [], "its process tells, where the server was restarted"
+    other = json.dumps(["another database", host, pid, "0"])
+    instance.add_run_tags(run_id, {PROCESS: other})
+    assert close_dead_runs(instance, database) == [], "it is a run of another index"
+    instance.add_run_tags(run_id, {PROCESS: json.dumps([identity, host, pid, "0"])})
+    assert close_dead_runs(instance, database) == [run_id], "another process has its number"
 
 
 @pytest.mark.defends("7i")
 @pytest.mark.parametrize("status", [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED])
 def test_a_launched_run_that_never_was_present_is_closed_when_it_is_silent(
-    tmp_path: Path, database: Database, status: dg.DagsterRunStatus
+    instance: dg.DagsterInstance, database: Database, status: dg.DagsterRunStatus
 ) -> None:
     place = RegisteredCodeLocationOrigin("assets")
     launcher = RemoteJobOrigin(RemoteRepositoryOrigin(place, "__repository__"), "index")
-    with dg.DagsterInstance.from_config(str(dagster_home(tmp_path))) as instance:
-        job = build_defs(buckets=4).resolve_job_def("index")
-        run_id = instance.create_run_for_job(job, status=status, remote_job_origin=launcher, tags=job.run_tags).run_id
-        assert close_dead_runs(instance, database) == [], "its process may just have been started"
-        assert close_dead_runs(instance, database, silent=timedelta()) == [run_id]
-        assert status_of(instance, run_id) == dg.DagsterRunStatus.FAILURE
+    job = build_defs(buckets=4).resolve_job_def("index")
+    run_id = instance.create_run_for_job(job, status=status, remote_job_origin=launcher, tags=job.run_tags).run_id
+    assert close_dead_runs(instance, database) == [], "its process may just have been started"
+    assert close_dead_runs(instance, database, silent=timedelta()) == [run_id]
+    assert status_of(instance, run_id) == dg.DagsterRunStatus.FAILURE
 
 
 @pytest.mark.faults
 def test_a_launched_run_that_is_killed_is_closed_by_the_next(
-    here: Project, endpoint: EmbeddingServer, database: Database
+    here: Project, endpoint: EmbeddingServer, own_database: Database
 ) -> None:
     home, dagster = dagster_home(here.state), [sys.executable, "-m", "dagster"]
     at_once = "{module: dagster._core.run_coordinator, class: DefaultRunCoordinator}"  # the daemon would take it up
@@ -484,7 +492,7 @@ def test_a_launched_run_that_is_killed_is_closed_by_the_next(
         with dg.DagsterInstance.from_config(str(home)) as instance:
             (run,) = instance.get_runs()
             assert (run.status, run.remote_job_origin is None) == (dg.DagsterRunStatus.STARTED, False)
-            assert close_dead_runs(instance, database) == []
+            assert close_dead_runs(instance, own_database) == []
             _, _, pid, _ = json.loads(run.tags[PROCESS])
             os.killpg(launched.pid, signal.SIGKILL)
             with suppress(ProcessLookupError):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from resources.settings_file import locate
 from resources.state.state import State
 from tests.dagster.test_definitions import BUCKETED, WHOLE
 from tests.support.embedding_server import EmbeddingServer
-from tests.support.projects import Project, content, make_project, new_database
+from tests.support.projects import Project, content, make_project, new_database, project_copy
 
 pytestmark = [pytest.mark.integration, pytest.mark.dagster]
 
@@ -64,12 +65,13 @@ def materialise(project: Project, names: Sequence[str], keys: Sequence[str] = KE
         )
 
 
-def check(project: Project) -> dict[str, dg.AssetCheckEvaluation]:
-    """The asset checks by themselves."""
+def check(project: Project, *names: str) -> dict[str, dg.AssetCheckEvaluation]:
+    """The asset checks by themselves: those of these names alone if any are given."""
+    keys = [spec.key for each in CHECKS for spec in each.check_specs if spec.name in names]
     with opened(project) as state:
         result = dg.materialize(
             [*assets(), *CHECKS],
-            selection=dg.AssetSelection.all_asset_checks(),
+            selection=dg.AssetSelection.checks(*keys) if names else dg.AssetSelection.all_asset_checks(),
             instance=dg.DagsterInstance.ephemeral(),
             resources={"state": state},
             run_config=QUIET,
@@ -82,19 +84,30 @@ def check(project: Project) -> dict[str, dg.AssetCheckEvaluation]:
 def run(
     server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Project, dg.ExecuteInProcessResult]]:
-    """The whole index by the job `index`, with settings and state as the environment names them."""
+    """The whole index by the job `index` as the nightly schedule asks for it. The environment names settings and
+    state."""
     folder, embedder = tmp_path_factory.mktemp("whole"), {"endpoint": endpoint.url, "model": "fake"}
     with new_database(server_url) as url:
         project = make_project(folder / "project", database=url, buckets=len(KEYS), embedder=embedder)
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("PINCITE_CONFIG", str(project.config))
-            patch.setenv("PINCITE_STATE", str(folder / "elsewhere"))
-            job = build_defs().resolve_job_def("index")
+            patch.setenv("PINCITE_STATE", str(project.folder / "elsewhere"))
+            definitions, night = build_defs(), datetime(2026, 1, 2, 2, tzinfo=UTC)
+            tick = dg.build_schedule_context(scheduled_execution_time=night)
+            (request,) = definitions.resolve_schedule_def("nightly").evaluate_tick(tick).run_requests or []
+            job = definitions.resolve_job_def("index")
             instance = dg.DagsterInstance.ephemeral()
-            result = job.execute_in_process(instance=instance, run_config=QUIET, tags=span(KEYS[0], KEYS[-1]))
+            result = job.execute_in_process(instance=instance, run_config=QUIET, tags=dict(request.tags))
         assert not project.state.exists()
-        project.configure(state=str(folder / "elsewhere"))
+        project.configure(state="elsewhere")
         yield project, result
+
+
+@pytest.fixture
+def copied(run: tuple[Project, dg.ExecuteInProcessResult], server_url: str, tmp_path: Path) -> Iterator[Project]:
+    """The whole index, its own to change."""
+    with project_copy(run[0], server_url, tmp_path / "copy") as copy:
+        yield copy
 
 
 Run = tuple[Project, dg.ExecuteInProcessResult]
@@ -110,12 +123,13 @@ def metadata(result: dg.ExecuteInProcessResult, name: str) -> list[tuple[str | N
 
 
 def test_the_job_makes_every_asset_in_every_bucket(run: Run) -> None:
-    _, result = run
+    project, result = run
     assert result.success
     for name in BUCKETED:
         assert [partition for partition, _ in metadata(result, name)] == list(KEYS), name
     for name in WHOLE:
         assert [partition for partition, _ in metadata(result, name)] == [None], name
+    assert project.hits("annual leave")[0]["uri"] == "handbook.md"
 
 
 def test_a_partition_carries_its_own_counts(run: Run) -> None:
@@ -188,51 +202,38 @@ def test_a_bucket_by_itself_touches_no_other(run: Run) -> None:
     assert metadata(result, "chunk_embeddings")[0][1]["documents computed"] == 0
 
 
-def test_half_a_generation_is_not_published(project: Project) -> None:
-    for names in (BEFORE_STATISTICS, BEFORE_INDEX):
-        assert materialise(project, names).success
-    assert materialise(project, ["indexed_documents"], KEYS[:2]).success
-    result = materialise(project, ["sentence_links", "search_index"])
-    ((_, index),) = metadata(result, "search_index")
-    assert index["published"] is False
-    (problem,) = index["problems"].records
-    assert problem.data["code"] == "missing_bucket"
-    assert "02, 03" in problem.data["message"]
-    assert project.rows("SELECT * FROM pincite.live") == []
-    assert check(project)["parquet_and_postgres_agree"].passed, "what was written is right"
-
-    assert materialise(project, ["indexed_documents"], KEYS[2:]).success
-    ((_, index),) = metadata(materialise(project, ["sentence_links", "search_index"]), "search_index")
-    assert index["published"] is True
-
-
 def test_an_embedder_is_swapped_by_backfills_of_embeddings_and_index(
-    project: Project, endpoint: EmbeddingServer
+    copied: Project, endpoint: EmbeddingServer
 ) -> None:
-    """Nothing before the vectors is materialised, and readers have the old generation to the end."""
-    for names in (BEFORE_STATISTICS, [*BEFORE_INDEX, "indexed_documents"], ["sentence_links", "search_index"]):
-        assert materialise(project, names).success
+    """Nothing before the vectors is materialised. Readers have the old generation until the new one is whole."""
+    embedded, first, rest = ("chunk_embeddings", "sentence_embeddings"), KEYS[:2], KEYS[2:]
+
+    def published(*names: str) -> tuple[bool, list[Mapping[str, Any]]]:
+        ((_, index),) = metadata(materialise(copied, names), "search_index")
+        found = [] if index["problems"] == "none" else [problem.data for problem in index["problems"].records]
+        return index["published"], found
+
     endpoint.forget()
-    project.configure(embedder={"endpoint": endpoint.url, "model": "another"})
-    for keys in (KEYS[:2], KEYS[2:]):
-        for stages in (("chunk_embeddings", "sentence_embeddings"), ("indexed_documents",)):
-            assert materialise(project, stages, keys).success
-            assert project.rows("SELECT generation FROM pincite.live") == [(1,)]
+    copied.configure(embedder={"endpoint": endpoint.url, "model": "another"})
+    assert materialise(copied, [*embedded, "indexed_documents"], first).success
+    assert materialise(copied, embedded, rest).success
+    told, (problem,) = published("sentence_links", "search_index")
+    assert (told, problem["code"]) == (False, "missing_bucket") and "02, 03" in problem["message"]
+    assert copied.rows("SELECT generation FROM pincite.live") == [(1,)]
+    agree = "parquet_and_postgres_agree"
+    assert check(copied, agree)[agree].passed, "what was written is right"
+
+    assert materialise(copied, ["indexed_documents"], rest).success
     assert endpoint.texts
-    ((_, index),) = metadata(materialise(project, ["sentence_links", "search_index"]), "search_index")
-    assert (index["published"], index["audited"]) == (True, True)
-    assert project.rows("SELECT generation FROM pincite.live") == [(2,)]
-    assert not [evaluation for evaluation in check(project).values() if not evaluation.passed]
+    copied.rows("UPDATE g0002.documents SET row_hash = reverse(row_hash) WHERE uri = 'boilers.txt'")
+    told, found = published("search_index")
+    assert not told and "differs between Parquet and Postgres" in str(found)
+    assert copied.rows("SELECT generation FROM pincite.live") == [(1,)]
 
-
-def test_publishing_by_itself_looks_at_what_other_runs_made(project: Project) -> None:
-    for names in (BEFORE_STATISTICS, [*BEFORE_INDEX, "indexed_documents"], ["sentence_links"]):
-        assert materialise(project, names).success
-    project.rows("DELETE FROM g0001.documents WHERE uri = 'boilers.txt'")
-    ((_, index),) = metadata(materialise(project, ["search_index"]), "search_index")
-    assert index["published"] is False
-    assert "differs between Parquet and Postgres" in str(index["problems"])
-    assert project.rows("SELECT * FROM pincite.live") == []
+    copied.rows("UPDATE g0002.documents SET row_hash = reverse(row_hash) WHERE uri = 'boilers.txt'")
+    assert published("search_index") == (True, [])
+    assert copied.rows("SELECT generation FROM pincite.live") == [(2,)]
+    assert not [evaluation for evaluation in check(copied).values() if not evaluation.passed]
 
 
 def test_an_input_never_materialized_is_named_with_its_remedy(project: Project) -> None:
@@ -257,39 +258,35 @@ def codes_of(evaluation: dg.AssetCheckEvaluation) -> set[str]:
     return {record.data["code"] for record in examples.records}
 
 
-def test_checks_see_what_was_done_behind_their_back(run: Run) -> None:
-    whole, _ = run
-    assert all(evaluation.passed for evaluation in check(whole).values())
-
-    whole.rows("INSERT INTO g0001.sentence_links VALUES ('nowhere', 'nobody', 0.99)")
-    made = check(whole)
+def test_checks_see_what_was_done_behind_their_back(copied: Project) -> None:
+    copied.rows("INSERT INTO g0001.sentence_links VALUES ('nowhere', 'nobody', 0.99)")
+    made = check(copied)
     assert not made["audited"].passed
     assert "nowhere" in shown(made["audited"])
 
-    whole.rows("DELETE FROM g0001.sentences WHERE ordinal = 0")
-    made = check(whole)
+    copied.rows("DELETE FROM g0001.sentences WHERE ordinal = 0")
+    made = check(copied)
     assert not made["parquet_and_postgres_agree"].passed
     assert "changed by somebody else" in shown(made["parquet_and_postgres_agree"])
     assert codes_of(made["parquet_and_postgres_agree"]) == {"disagree"}
     assert "what mends them" in shown(made["parquet_and_postgres_agree"])
 
-    whole.rows("DELETE FROM g0001.documents WHERE uri = 'boilers.txt'")
-    made = check(whole)
+    copied.rows("DELETE FROM g0001.documents WHERE uri = 'boilers.txt'")
+    made = check(copied)
     assert not made["parquet_and_postgres_agree"].passed
     assert "differs between Parquet and Postgres" in shown(made["parquet_and_postgres_agree"])
     assert made["no_empty_documents"].passed
 
 
-def test_a_source_that_cannot_be_listed_is_a_warning_that_names_it(project: Project) -> None:
-    project.write("rota.txt", "Rosters are drawn up by the staff.", project.folder / "annexe")
+def test_a_source_that_cannot_be_listed_is_a_warning_that_names_it(copied: Project) -> None:
+    copied.write("rota.txt", "Rosters are drawn up by the staff.", copied.folder / "annexe")
     sources = [{"name": name, "path": name} for name in ("docs", "annexe")]
-    project.configure(sources=sources)
-    project.index()
-    assert check(project)["sources_listed"].passed
-    (project.folder / "annexe").rename(project.folder / "away")
-    evaluation = check(project)["sources_listed"]
+    copied.configure(sources=sources)
+    copied.index()
+    (copied.folder / "annexe").rename(copied.folder / "away")
+    evaluation = check(copied, "sources_listed")["sources_listed"]
     assert (evaluation.passed, evaluation.severity, evaluation.blocking) == (False, dg.AssetCheckSeverity.WARN, False)
     told = str(evaluation.metadata["sources_not_listed"].value)
-    assert "annexe" in told and "docs" not in told.replace(str(project.folder), "")
-    project.write("new.txt", "Something to index.")
-    assert project.index(code=3)["published"], "it does not hold up the others"
+    assert "annexe" in told and "docs" not in told.replace(str(copied.folder), "")
+    copied.write("new.txt", "Something to index.")
+    assert copied.index(code=3)["published"], "it does not hold up the others"

@@ -14,10 +14,21 @@ from assets.definitions import build_defs
 from resources.dagster_resource import StateResource
 from resources.settings_file import locate
 from resources.state.state import State
-from tests.support.projects import Project, make_project
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.projects import Project, make_project, new_database
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 SPAN = {"dagster/asset_partition_range_start": "00", "dagster/asset_partition_range_end": "03"}
+
+LISTING = [dg.AssetKey("raw_documents")]
+
+
+@pytest.fixture(scope="module")
+def project(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """Documents that no run of these tests makes anything of."""
+    folder, embedder = tmp_path_factory.mktemp("refused") / "project", {"endpoint": endpoint.url, "model": "fake"}
+    with new_database(server_url) as url:
+        yield make_project(folder, database=url, buckets=4, embedder=embedder)
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +98,7 @@ def test_a_run_lists_known_sources_only_and_repeats_no_variable(
                 {**QUIET, "ops": {"raw_documents": {"config": {"sources": [value]}}}},
                 instance=dg.DagsterInstance.ephemeral(),
                 tags=SPAN,
+                asset_selection=LISTING,
                 raise_on_error=False,
             )
         )
@@ -104,16 +116,17 @@ def test_buckets_of_other_settings_are_refused_with_the_remedy(project: Project)
     state = State(locate(str(project.config)))
     try:
         result = (
-            build_defs({"state": state}, 64)
+            build_defs({"state": state}, 5)
             .resolve_job_def("index")
             .execute_in_process(
                 QUIET,
                 instance=dg.DagsterInstance.ephemeral(),
-                tags={**SPAN, "dagster/asset_partition_range_end": "63"},
+                tags={**SPAN, "dagster/asset_partition_range_end": "04"},
+                asset_selection=LISTING,
                 raise_on_error=False,
             )
         )
         (failure,) = [event for event in result.get_step_failure_events() if event.step_key == "raw_documents"]
-        assert "have 4 buckets, but Dagster loaded 64: reload the code location" in str(failure.event_specific_data)
+        assert "have 4 buckets, but Dagster loaded 5: reload the code location" in str(failure.event_specific_data)
     finally:
         state.close()

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.remote_origin import InProcessCodeLocationOrigin
+from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from dagster._core.workspace.context import WorkspaceProcessContext
-from dagster._core.workspace.load_target import ModuleTarget
+from dagster._core.workspace.load_target import InProcessWorkspaceLoadTarget, ModuleTarget, WorkspaceLoadTarget
 from dagster_webserver.app import create_app_from_workspace_process_context
 from starlette.testclient import TestClient
 
@@ -19,7 +22,9 @@ from assets.definitions import build_defs
 from pipelines.errors import IndexStateError
 from resources.generations.direct_run import FAILED, PRESENT
 from tests.dagster.test_automation import QUIET
-from tests.support.projects import Project
+from tests.dagster.test_materialise import metadata
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.projects import DOCUMENTS, Project, make_project, new_database, project_copy
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.dagster]
@@ -38,7 +43,6 @@ LATEST = """query($key: AssetKeyInput!) { assetOrError(assetKey: $key) { ... on 
 LAUNCH = """mutation($params: ExecutionParams!) { launchPipelineExecution(executionParams: $params) { __typename
   ... on LaunchRunSuccess { run { runId } } ... on PythonError { message }
   ... on RunConfigValidationInvalid { errors { message } } } }"""
-RUN = """query($id: ID!) { runOrError(runId: $id) { ... on Run { status tags { key value } } } }"""
 
 
 LAUNCHING = """
@@ -46,11 +50,6 @@ telemetry: {enabled: false}
 run_coordinator: {module: dagster._core.run_coordinator, class: DefaultRunCoordinator}
 """
 """Runs are launched at once, without the queue of a daemon."""
-RECORDING = """
-telemetry: {enabled: false}
-event_log_storage: {module: dagster._core.storage.event_log, class: InMemoryEventLogStorage}
-"""
-"""Runs are made in this process alone, so their records need no files, whose writes are most of the time of a run."""
 BUCKETS = 2
 SPAN = {"dagster/asset_partition_range_start": "00", "dagster/asset_partition_range_end": "01"}
 ONE = {"dagster/asset_partition_range_start": "00", "dagster/asset_partition_range_end": "00"}
@@ -71,9 +70,9 @@ class Webserver:
         assert "errors" not in answer, answer
         return answer["data"]
 
-    def reload(self) -> None:
-        """Load the code location again, as the button does."""
-        self._context.reload_code_location("pincite")
+    def look_again(self) -> None:
+        """Load the assets again, after a change of the settings."""
+        self._context.refresh_workspace()
 
     def stale(self) -> set[str]:
         """Names of the assets that the lineage shows as unsynced."""
@@ -108,23 +107,28 @@ class Webserver:
         assert launched["__typename"] == "LaunchRunSuccess", launched
         run_id = launched["run"]["runId"]
 
-        def ended() -> dict[str, Any] | None:
-            run = self.ask(RUN, id=run_id)["runOrError"]
-            return run if run["status"] in ("SUCCESS", "FAILURE", "CANCELED") else None
+        def ended() -> dg.DagsterRun | None:
+            run = self.instance.get_run_by_id(run_id)
+            return run if run and run.is_finished else None
 
         run = until(ended, "the run ends")
         assert run is not None
-        assert run["status"] == "SUCCESS", [
+        assert run.is_success, [
             entry.dagster_event.message
             for entry in self.instance.all_logs(run_id)
             if entry.dagster_event and entry.dagster_event.is_failure
         ]
-        return {tag["key"]: tag["value"] for tag in run["tags"]}
+        return dict(run.tags)
 
     def instance_repositories(self) -> list[dict[str, str]]:
         found = self.ask("{ repositoriesOrError { ... on RepositoryConnection { nodes { name location { name } } } } }")
         nodes = found["repositoriesOrError"]["nodes"]
         return [{"repositoryName": node["name"], "repositoryLocationName": node["location"]["name"]} for node in nodes]
+
+
+def plain(metadata: Mapping[str, dg.MetadataValue]) -> dict[str, Any]:
+    """Metadata by label, as it was given."""
+    return {label: value.value for label, value in metadata.items()}
 
 
 def values(entries: list[dict[str, Any]]) -> dict[str, Any]:
@@ -138,19 +142,35 @@ def values(entries: list[dict[str, Any]]) -> dict[str, Any]:
     return found
 
 
-@pytest.fixture(autouse=True)
-def two_buckets(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The settings that the environment names: each bucket is a partition, with records of its own."""
-    project.configure(buckets=BUCKETS)
-    monkeypatch.setenv("PINCITE_CONFIG", str(project.config))
+@pytest.fixture(scope="module")
+def made(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """An index of a document in each bucket and of one that cannot be read, to be copied."""
+    documents = {"boilers.txt": DOCUMENTS["boilers.txt"], "parking.html": DOCUMENTS["visitors.html"]}
+    with new_database(server_url) as url:
+        project = make_project(
+            tmp_path_factory.mktemp("made") / "project",
+            {**documents, "torn.pdf": "%PDF-1.7 torn"},
+            database=url,
+            buckets=BUCKETS,
+            embedder={"endpoint": endpoint.url, "model": "fake"},
+        )
+        project.index(code=3)
+        yield project
+
+
+@pytest.fixture
+def project(made: Project, server_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
+    """An indexed project, its own to change, as the environment names it. Each bucket is a partition."""
+    with project_copy(made, server_url, tmp_path / "copy") as copy:
+        monkeypatch.setenv("PINCITE_CONFIG", str(copy.config))
+        yield copy
 
 
 @contextmanager
-def opened(home: Path, settings: str) -> Iterator[Webserver]:
-    """A webserver over an instance with these settings."""
-    home.mkdir()
-    (home / "dagster.yaml").write_text(settings)
-    target = ModuleTarget("pincite.definitions", attribute=None, working_directory=None, location_name="pincite")
+def opened(project: Project, target: WorkspaceLoadTarget) -> Iterator[Webserver]:
+    """A webserver over the instance that has recorded the runs of a project."""
+    home = project.state / "dagster"
+    (home / "dagster.yaml").write_text(LAUNCHING)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DAGSTER_HOME", str(home))
         with dg.DagsterInstance.from_config(str(home)) as instance, WorkspaceProcessContext(instance, target) as found:
@@ -158,17 +178,17 @@ def opened(home: Path, settings: str) -> Iterator[Webserver]:
 
 
 @pytest.fixture
-def webserver(tmp_path: Path) -> Iterator[Webserver]:
-    """A webserver that shows the runs of this process."""
-    with opened(tmp_path / "home", RECORDING) as found:
+def webserver(project: Project) -> Iterator[Webserver]:
+    """A webserver that has loaded the assets into this process, and launches nothing."""
+    loaded = LoadableTargetOrigin(executable_path=sys.executable, module_name="assets.definitions")
+    with opened(project, InProcessWorkspaceLoadTarget(InProcessCodeLocationOrigin(loaded))) as found:
         yield found
 
 
-@pytest.fixture
-def launching(tmp_path: Path) -> Iterator[Webserver]:
+def launching(project: Project) -> AbstractContextManager[Webserver]:
     """A webserver that launches runs, as processes of their own."""
-    with opened(tmp_path / "home", LAUNCHING) as found:
-        yield found
+    target = ModuleTarget("pincite.definitions", attribute=None, working_directory=None, location_name="pincite")
+    return opened(project, target)
 
 
 @pytest.fixture
@@ -178,97 +198,98 @@ def instance() -> Iterator[dg.DagsterInstance]:
         yield made
 
 
-def run(instance: dg.DagsterInstance, tags: dict[str, str] = SPAN, *names: str) -> None:
+def run(instance: dg.DagsterInstance, tags: dict[str, str] = SPAN, *names: str) -> dg.ExecuteInProcessResult:
     """The job `index` in this process, of these assets alone if any are named."""
     job = build_defs().resolve_job_def("index")
     selection = [dg.AssetKey(name) for name in names] or None
-    assert job.execute_in_process(QUIET, instance=instance, tags=tags, asset_selection=selection).success
+    result = job.execute_in_process(QUIET, instance=instance, tags=tags, asset_selection=selection)
+    assert result.success
+    return result
 
 
-def test_a_swap_is_seen_and_done_from_the_page(project: Project, launching: Webserver) -> None:
-    run(launching.instance)
-    assert launching.stale() == set()
-    assert launching.partition("chunk_embeddings", "01") == ("FRESH", set())
+def test_a_swap_is_seen_and_done_from_the_page(project: Project, webserver: Webserver) -> None:
+    assert webserver.stale() == set()
+    assert webserver.partition("chunk_embeddings", "01") == ("FRESH", set())
     served = project.hits("boiler inspection")
 
     project.configure(embedder={**project.settings["embedder"], "model": "another"})
-    launching.reload()
-    assert launching.stale() >= {"search_index"}
-    stale, why = launching.partition("chunk_embeddings", "01")
+    webserver.look_again()
+    assert webserver.stale() >= {"search_index"}
+    stale, why = webserver.partition("chunk_embeddings", "01")
     assert stale == "STALE" and "has a new code version" in why
-    assert launching.partition("parsed_elements", "01") == ("FRESH", set()), "the embedder shapes no elements"
+    assert webserver.partition("parsed_elements", "01") == ("FRESH", set()), "the embedder shapes no elements"
 
     # Half of it: one bucket by a backfill. Readers are served what they were.
-    run(launching.instance, {**ONE, "dagster/backfill": "half"}, "chunk_embeddings")
-    assert launching.partition("chunk_embeddings", "00")[0] == "FRESH"
-    assert launching.partition("chunk_embeddings", "01")[0] == "STALE"
-    passed, told = launching.check("chunk_embeddings", PRESENT)
+    run(webserver.instance, {**ONE, "dagster/backfill": "half"}, "chunk_embeddings")
+    assert webserver.partition("chunk_embeddings", "00")[0] == "FRESH"
+    assert webserver.partition("chunk_embeddings", "01")[0] == "STALE"
+    passed, told = webserver.check("chunk_embeddings", PRESENT)
     assert not passed
     assert 0 <= told["documents by the present settings"] < told["documents that readers are served"]
     assert told["generation that readers are served"] == 1
-    latest = launching.latest("chunk_embeddings")
+    latest = webserver.latest("chunk_embeddings")
     assert latest["00"]["dagster/row_count"] == latest["01"]["dagster/row_count"], "that of what is served"
     assert project.hits("boiler inspection") == served
+    with pytest.raises(IndexStateError, match=r"0 documents in the index by .* readers are served generation 1"):
+        run(webserver.instance, {"dagster/backfill": "half"}, "sentence_links")
 
     # The rest: materialising what the lineage shows as unsynced does the swap, each stage once, and nothing is left.
-    tags = launching.launch(*launching.stale())
-    computed = sum(values["documents computed"] for values in launching.latest("sentence_embeddings").values())
+    with launching(project) as other:
+        tags = other.launch(*webserver.stale())
+    computed = sum(values["documents computed"] for values in webserver.latest("sentence_embeddings").values())
     assert computed == len(project.rows("SELECT 1 FROM g0002.documents")), "no later pass hides what was done"
     assert (tags["pincite/generation"], tags["pincite/embedder"]) == ("2", "another")
-    assert launching.stale() == {"retrieval_quality"}, "the golden questions were asked of the generation before"
+    assert webserver.stale() == {"retrieval_quality"}, "the golden questions were asked of the generation before"
     for name in ("chunk_embeddings", "sentence_embeddings", "indexed_documents"):
-        assert {launching.partition(name, bucket)[0] for bucket in ("00", "01")} == {"FRESH"}, name
-    passed, told = launching.check("search_index", PRESENT)
+        assert {webserver.partition(name, bucket)[0] for bucket in ("00", "01")} == {"FRESH"}, name
+    passed, told = webserver.check("search_index", PRESENT)
     assert passed and told["documents by the present settings"] == told["documents that readers are served"]
     assert project.run("status").json["generations"][-1]["live"]
     assert {hit["uri"] for hit in project.hits("boiler inspection")} == {hit["uri"] for hit in served}
 
 
-def test_a_part_of_a_swap_says_how_far_it_is(project: Project, instance: dg.DagsterInstance) -> None:
-    run(instance)
-    project.configure(embedder={**project.settings["embedder"], "model": "another"})
-    run(instance, {**ONE, "dagster/backfill": "half"}, "corpus_statistics", "chunk_embeddings", "sentence_embeddings")
-    with pytest.raises(IndexStateError, match=r"0 documents in the index by .* readers are served generation 1"):
-        run(instance, {"dagster/backfill": "half"}, "sentence_links")
+def test_a_failing_document_is_shown_until_it_is_mended(project: Project, instance: dg.DagsterInstance) -> None:
+    def made() -> tuple[list[dict[str, Any]], dict[str, dg.AssetCheckEvaluation]]:
+        result = run(instance, SPAN, "raw_documents", "parsed_elements")
+        checks = {
+            item.asset_key.to_user_string(): item
+            for item in result.get_asset_check_evaluations()
+            if item.check_name == FAILED
+        }
+        return [told for _, told in metadata(result, "parsed_elements")], checks
 
-
-def test_a_failing_document_is_shown_until_it_is_mended(project: Project, webserver: Webserver) -> None:
-    project.write("torn.pdf", "%PDF-1.7 torn")
-    for _ in range(2):
-        run(webserver.instance)
-        for metadata in webserver.latest("parsed_elements").values():
-            assert metadata["failures"] == 1
-            (row,) = metadata["failed documents"]
-            assert (row["document"], row["source"]) == ("torn.pdf", "docs")
-        passed, told = webserver.check("parsed_elements", FAILED)
-        assert not passed and told["failures"] == 1 and told["failed documents"] == [row]
-        assert webserver.check("chunks", FAILED) == (True, {"failures": 0, "failed documents": "none"})
-    computed = [values["documents computed"] for values in webserver.latest("parsed_elements").values()]
-    assert computed == [0, 0], "each partition has its own run's numbers"
+    partitions, checks = made()
+    assert [told["documents computed"] for told in partitions] == [0, 0], "it is known from the run before"
+    for told in (*partitions, plain(checks["parsed_elements"].metadata)):
+        assert told["failures"] == 1
+        (row,) = told["failed documents"].records
+        assert (row.data["document"], row.data["source"]) == ("torn.pdf", "docs")
+    assert not checks["parsed_elements"].passed
+    assert checks["raw_documents"].passed
+    assert plain(checks["raw_documents"].metadata) == {"failures": 0, "failed documents": "none"}
 
     project.write("torn.pdf.txt", "It is mended.")
     (project.docs / "torn.pdf").unlink()
-    run(webserver.instance)
-    assert {values["failures"] for values in webserver.latest("parsed_elements").values()} == {0}
-    assert webserver.check("parsed_elements", FAILED)[0]
+    partitions, checks = made()
+    assert [told["failures"] for told in partitions] == [0, 0]
+    assert sum(told["documents computed"] for told in partitions) == 1, "each partition has its own numbers"
+    assert checks["parsed_elements"].passed
 
 
 def test_the_index_alone_makes_all_that_it_lacks_with_its_checks(project: Project, webserver: Webserver) -> None:
-    project.write("torn.pdf", "%PDF-1.7 torn")
-    run(webserver.instance)
     project.configure(embedder={**project.settings["embedder"], "model": "another"}, chunking={"target_tokens": 60})
-    webserver.reload()
+    webserver.look_again()
     assert {"corpus_statistics", "term_statistics", "search_index"} <= webserver.stale()
     job = build_defs().resolve_implicit_global_asset_job_def()
     alone = [dg.AssetKey("search_index")]
     assert job.execute_in_process(QUIET, instance=webserver.instance, asset_selection=alone).success
     assert webserver.stale() <= {"retrieval_quality"}
-    assert not webserver.check("parsed_elements", FAILED)[0], "the document fails in this run too"
+    passed, told = webserver.check("parsed_elements", FAILED)
+    assert not passed and [row["document"] for row in told["failed documents"]] == ["torn.pdf"]
     assert webserver.check("chunks", PRESENT)[0] and webserver.check("search_index", PRESENT)[0]
 
 
 def test_a_check_is_evaluated_without_its_asset(project: Project, instance: dg.DagsterInstance) -> None:
-    run(instance)
     project.configure(embedder={**project.settings["embedder"], "model": "another"})
     run(instance, {"dagster/backfill": "all", **SPAN}, "corpus_statistics", "chunk_embeddings")
     checked = dg.AssetSelection.checks(*(dg.AssetCheckKey(dg.AssetKey(name), PRESENT) for name in EMBEDDED))

@@ -15,7 +15,7 @@ import dagster as dg
 
 from assets.definitions import build_defs
 from assets.stages import ListingConfig
-from pincite.run import failed_check
+from pincite.run import direct_run, failed_check
 from pipelines.settings.base import Settings
 from resources.checks.stages import CHECKS, check
 from resources.state.state import State
@@ -40,6 +40,13 @@ _version = cache(importlib.metadata.version)
 def quick_runs() -> Iterator[None]:
     """Leave Dagster out, and keep worker processes from one run to the next."""
     with direct_runs(), kept_workers():
+        yield
+
+
+@contextmanager
+def runs_without_dagster() -> Iterator[None]:
+    """Make runs of this test process as the product makes small ones: they note what Dagster is to record of them."""
+    with mock.patch("pincite.run.dagster_job", direct_run):
         yield
 
 
