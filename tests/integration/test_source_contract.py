@@ -231,9 +231,7 @@ def place(request: pytest.FixtureRequest) -> Place:
     return made
 
 
-def test_a_source_lists_and_reads_what_is_there(
-    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_source_lists_and_reads_what_is_there(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The emulator of Google's bucket answers as a busy server if an object has another revision by now.
     monkeypatch.setattr("resources.connectors.bucket.PATIENCE", 0.0)
     keeps_the_contract(place, tmp_path / "own")
