@@ -384,6 +384,8 @@ def test_a_served_document_keeps_its_raw_file_after_a_run_listed_a_new_version(
     """A run ended after its listing: rows are of the file before, which the source no longer has."""
     hit = project.hits("observatory budget", "--group", "board")[0]
     project.write("board/minutes.pdf", pdf_of(tmp_path / "n.pdf", [[(72, 700, "It was rejected.")]]).read_bytes())
+    image = "show", hit["chunk_id"], "--group", "board", "--image", tmp_path / "page.png"
+    assert project.run(*image).code == 0, "the file as it was indexed"
 
     def ends(*_: object) -> None:
         raise KeyboardInterrupt
@@ -392,7 +394,7 @@ def test_a_served_document_keeps_its_raw_file_after_a_run_listed_a_new_version(
         patch.setattr("resources.stages.make.parse", ends)
         assert project.run("index").json["error"]["code"] == "interrupted"
     assert project.run("generations prune").code == 0
-    shown = project.run("show", hit["chunk_id"], "--group", "board", "--image", tmp_path / "page.png")
+    shown = project.run(*image)
     assert shown.code == 0, shown.err
     assert project.index()["documents"]["changed"] == 1
 
