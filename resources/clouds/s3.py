@@ -12,8 +12,9 @@ import base64
 import hashlib
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any
 
 from resources.clouds.bucket import (
     AT_ONCE,
@@ -33,6 +34,9 @@ from resources.clouds.bucket import (
     require_https,
 )
 from resources.http_client import CONNECTS, SILENCE, answer_limits, botocore_session, error_text
+
+if TYPE_CHECKING:
+    from botocore.loaders import Loader
 
 IN_PARTS = 1 << 30
 """Bytes above which an object is sent in parts; the store joins them at the end."""
@@ -60,7 +64,6 @@ def connect(
 
     Raise SettingsError, Unusable."""
     import botocore.session
-    from boto3.session import Session
     from botocore import UNSIGNED
     from botocore.config import Config
     from botocore.utils import get_environ_proxies
@@ -80,7 +83,8 @@ def connect(
     try:
         session = botocore.session.get_session()
         given = {"endpoint_url": endpoint or None, "region_name": region or None}
-        client = Session(botocore_session=session).client("s3", config=config, **given)
+        session.register_component("data_loader", _descriptions(session.get_config_variable("data_path")))
+        client = session.create_client("s3", config=config, **given)
         direct = botocore_session(
             verify=session.get_config_variable("ca_bundle") or True,
             proxies=get_environ_proxies(client.meta.endpoint_url),
@@ -91,6 +95,16 @@ def connect(
     except Exception as error:  # botocore's errors for an endpoint, a region or a settings file have no common base
         raise Unusable(error_text(error), _SEE_SETTINGS) from None
     return S3Bucket(address, client, direct)
+
+
+@cache
+def _descriptions(path: str | None) -> Loader:
+    """Return the loader of botocore's descriptions of services, which take it longer to parse than a client to make.
+
+    It keeps what it has parsed. Sessions are not kept, since they keep credentials."""
+    from botocore.loaders import create_loader
+
+    return create_loader(path)
 
 
 class S3Bucket:
@@ -110,9 +124,15 @@ class S3Bucket:
             stream.seek(0)
             named = {"Bucket": self._bucket, "Key": self._prefix + key}
             if size >= IN_PARTS:
-                self._client.upload_fileobj(stream, **named)
+                self._put_parts(stream, named)
             else:
                 self._client.put_object(**named, Body=stream, ContentMD5=base64.b64encode(md5.digest()).decode())
+
+    def _put_parts(self, stream: IO[bytes], named: dict[str, str]) -> None:
+        from boto3.s3.transfer import TransferConfig, create_transfer_manager
+
+        with create_transfer_manager(self._client, TransferConfig()) as manager:
+            manager.upload(stream, named["Bucket"], named["Key"]).result()
 
     def read(self, key: str, start: int, end: int | None, revision: str = "") -> Generator[bytes]:
         asked = {"IfMatch": revision} if revision else {}
@@ -189,7 +209,6 @@ class S3Bucket:
     def _asking(self, of_object: bool = True) -> Iterator[None]:
         """Translate botocore's errors to those of Bucket. Only a request `of_object` may report that the object is
         missing."""
-        from boto3.exceptions import Boto3Error
         from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
         from botocore.exceptions import ConnectionError as Unconnected
 
@@ -199,7 +218,7 @@ class S3Bucket:
             raise _answer_error(error, of_object) from None
         except FileNotFoundError:
             raise
-        except (HTTPClientError, Unconnected, Boto3Error, OSError) as error:
+        except (HTTPClientError, Unconnected, OSError) as error:
             raise broken_answer(error, _SEE_SERVER) from None
         except BotoCoreError as error:
             raise _request_error(error) from None

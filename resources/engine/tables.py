@@ -65,7 +65,7 @@ def pack_states(states: pa.Table) -> bytes:
     import pyarrow as pa
 
     sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
     with pa.ipc.new_stream(sink, states_schema(), options=options) as stream:
         stream.write_table(states.combine_chunks())
     return b64encode(sink.getvalue())
@@ -74,7 +74,8 @@ def pack_states(states: pa.Table) -> bytes:
 def unpack_states(data: bytes) -> pa.Table:
     import pyarrow as pa
 
-    with pa.ipc.open_stream(b64decode(data)) as stream:
+    options = pa.ipc.IpcReadOptions(use_threads=False)  # waking threads takes longer than these few columns
+    with pa.ipc.open_stream(b64decode(data), options=options) as stream:
         return stream.read_all()
 
 

@@ -20,7 +20,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DatabaseError, PinciteError, SettingsError
@@ -84,6 +84,7 @@ def sharded_chunking_key(settings: Settings, installed: Frozen, buckets: int) ->
     return fingerprint(sharded_keys(settings, installed, buckets)["chunks"], settings.chunking.overlap_floor)
 
 
+@cache
 def _listing_keys() -> dict[str, int]:
     """Return the number of shards by the key of the listing, which depends only on it."""
     version = STAGES[LISTING].version

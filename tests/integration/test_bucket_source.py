@@ -11,7 +11,7 @@ import pytest
 from resources.settings_file import locate
 from resources.state.source_watch import change_since, watch
 from tests.support.embedding_server import EmbeddingServer
-from tests.support.projects import Project, make_project, new_database
+from tests.support.projects import Project, make_project
 from tests.support.s3_server import ENVIRONMENT, Front, S3Server, error_body, front_of, s3_server
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("quick_runs")]
@@ -38,16 +38,15 @@ def front(bucket: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Front]:
 
 
 @pytest.fixture
-def project(server_url: str, endpoint: EmbeddingServer, front: Front, tmp_path: Path) -> Iterator[Project]:
-    with new_database(server_url) as url:
-        endpoint.forget()
-        yield make_project(
-            tmp_path / "project",
-            {"lock.md": "# The lock\n\nThe lock opens at six.\n"},
-            database=url,
-            embedder={"endpoint": endpoint.url, "model": "fake"},
-            sources=[{"name": "docs", "path": "docs"}, {"name": "bucket", "path": front.address("notes")}],
-        )
+def project(migrated_url: str, endpoint: EmbeddingServer, front: Front, tmp_path: Path) -> Project:
+    endpoint.forget()
+    return make_project(
+        tmp_path / "project",
+        {"lock.md": "# The lock\n\nThe lock opens at six.\n"},
+        database=migrated_url,
+        embedder={"endpoint": endpoint.url, "model": "fake"},
+        sources=[{"name": "docs", "path": "docs"}, {"name": "bucket", "path": front.address("notes")}],
+    )
 
 
 def served(project: Project, text: str) -> set[str]:
@@ -151,7 +150,6 @@ def test_a_plan_says_what_a_run_would_do_and_removes_nothing(project: Project, b
 
 
 def test_a_bucket_is_watched_and_what_fails_is_no_change(project: Project, bucket: S3Server, front: Front) -> None:
-    project.index()
     place = locate(str(project.config))
     first = watch(place)
     assert change_since(watch(place), (change_since(first, None) or pytest.fail("no change")).cursor) is None
@@ -178,7 +176,8 @@ def test_a_source_is_checked_listed_and_forgotten(project: Project, front: Front
     assert not (project.folder / "state" / "sources" / "bucket").exists()
 
 
-def test_an_address_with_a_password_or_without_a_name_is_refused(project: Project) -> None:
+def test_an_address_with_a_password_or_without_a_name_is_refused(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project", {})
     ran = project.run("index", "--source", "rows=postgresql://ann:s3cret@db/papers")
     assert ran.code == 2 and "password" in ran.err and "s3cret" not in ran.err + ran.out
     assert project.run("index", "--source", "s3://papers/x").code == 2

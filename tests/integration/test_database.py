@@ -27,6 +27,7 @@ from resources.postgres.database import Database
 from resources.postgres.postings import are_bounded, unpack_row
 from resources.postgres.run_lock import lock_key
 from tests.support.places import ROOT
+from tests.support.projects import new_database
 from tests.support.schema_shape import shape
 from tests.support.sharded_states import inputs
 from tests.support.waiting import HANG_SECONDS
@@ -47,6 +48,12 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     with Database("embedded", tmp_path_factory.mktemp("embedded")) as made:
         made.migrate()
         yield made
+
+
+@pytest.fixture
+def migrated_url(module_database: Database) -> str:
+    """The address of one database for the tests of transactions and locks, which leave nothing in it."""
+    return module_database.url
 
 
 def tables(url: str) -> set[str]:
@@ -84,11 +91,12 @@ INSERT INTO g0001.terms VALUES ('all', 4), ('mine', 2), ('yours', 1);
 """
 
 
-@pytest.fixture
-def old_generation(fresh_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
-    """A database at migration 2 with one generation, in which one of two documents is restricted."""
-    with Database(fresh_url, tmp_path, inputs=(inputs().settings, inputs().installed)) as database:
-        with monkeypatch.context() as patched:
+@pytest.fixture(scope="module")
+def old_generation(server_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    """A database that is migrated with a generation of version 2, in which one of two documents is restricted."""
+    known, folder = (inputs().settings, inputs().installed), tmp_path_factory.mktemp("old")
+    with new_database(server_url) as url, Database(url, folder, inputs=known) as database:
+        with pytest.MonkeyPatch.context() as patched:
             patched.setattr(module, "migrations", lambda: sql_files.migrations()[:2])
             database.migrate()
         with database.connect() as connection:
@@ -99,11 +107,11 @@ def old_generation(fresh_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
             )
             connection.execute(sql_files.fill(OLD_TABLES.read_text(), {"schema": "g0001", "dimension": 3}))
             connection.execute(OLD_ROWS)
+        database.migrate()
         yield database
 
 
 def test_generations_of_an_older_version_become_as_new_ones_are(old_generation: Database) -> None:
-    old_generation.migrate()
     new = Catalog(old_generation).create_generation("new", {}, {}, 3, {}, {}).schema
     with old_generation.connect() as connection:
         # Columns that are added stand last, so rows are copied by the names of their columns.
@@ -111,13 +119,12 @@ def test_generations_of_an_older_version_become_as_new_ones_are(old_generation: 
 
 
 def test_terms_of_restricted_documents_leave_the_statistics_of_all(old_generation: Database) -> None:
-    old_generation.migrate()
     with old_generation.connect() as connection:
         posted = connection.execute("SELECT term, groups, chunks, weights FROM g0001.postings ORDER BY 1, 2").fetchall()
         blocks = connection.execute("SELECT chunks, weights, blocks FROM g0001.postings").fetchall()
         counted = connection.execute("SELECT term, groups, documents FROM g0001.terms ORDER BY 1, 2").fetchall()
         ((statistics, settings),) = connection.execute(
-            "SELECT statistics, settings FROM pincite.generations"
+            "SELECT statistics, settings FROM pincite.generations WHERE generation = 1"
         ).fetchall()
     single = [
         ("all", [], struct.pack(">2i", 1, 2), struct.pack(">2f", 0.1, 0.2)),
@@ -189,11 +196,12 @@ def test_a_failing_migration_leaves_nothing(fresh_url: str, tmp_path: Path, monk
     assert tables(fresh_url) == set()
 
 
-def test_a_newer_index_is_refused(database: Database) -> None:
-    with database.connect() as connection:
-        connection.execute("INSERT INTO pincite.migrations (number, name) VALUES (%s, 'later')", [len(KNOWN) + 1])
-    with pytest.raises(IndexStateError, match="newer pincite") as raised:
-        database.migrate()
+def test_a_newer_index_is_refused(server_url: str, migrated: str, tmp_path: Path) -> None:
+    with new_database(server_url, migrated) as url, Database(url, tmp_path) as database:
+        with database.connect() as connection:
+            connection.execute("INSERT INTO pincite.migrations (number, name) VALUES (%s, 'later')", [len(KNOWN) + 1])
+        with pytest.raises(IndexStateError, match="newer pincite") as raised:
+            database.migrate()
     assert raised.value.code == "newer_index"
 
 

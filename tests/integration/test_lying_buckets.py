@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -89,8 +90,8 @@ NO_PAGES = (
     b"<EnumerationResults/>",
     b'{"kind": "storage#objects", "items": 7}',
     b'{"kind": "storage#objects", "items": [7]}',
-    b"[" * 200_000,
-    b"<a>" * 200_000,
+    b"[" * 20_000,
+    b"<a>" * 20_000,
     b'<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">'
     + b"".join(b'<!ENTITY %c "%b">' % (98 + at, b"&%c;" % (97 + at) * 10) for at in range(12))
     + b"]><ListBucketResult><IsTruncated>false</IsTruncated><Prefix>&m;</Prefix></ListBucketResult>",
@@ -106,16 +107,16 @@ def test_a_page_that_is_none_fails_the_source(bucket: LyingBucket, tmp_path: Pat
         assert fault(bucket, tmp_path), body[:60]
 
 
-@pytest.mark.parametrize("token", ["2", "3"], ids=["the-same-again", "in-a-circle"])
-@pytest.mark.parametrize("filled", [True, False], ids=["filled", "empty"])
 def test_a_listing_without_end_is_given_up(
-    token: str, filled: bool, bucket: LyingBucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bucket: LyingBucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The same page comes again, or pages come in a circle. They have objects or are empty."""
     monkeypatch.setattr(source_module, "MOST_EMPTY", 20)
-    one, two = ([Object(f"under/{name}.md")] if filled else [] for name in "ab")
-    bucket.pages = {"": (one, "2"), "2": (two, token), "3": (one, "2")}
-    fault(bucket, tmp_path)
-    assert len(bucket.asked) < 30
+    for token, filled in itertools.product("23", (True, False)):
+        one, two = ([Object(f"under/{name}.md")] if filled else [] for name in "ab")
+        bucket.pages = {"": (one, "2"), "2": (two, token), "3": (one, "2")}
+        fault(bucket, tmp_path)
+        assert len(bucket.asked) < 30, (token, filled)
 
 
 LIES = (
@@ -239,8 +240,7 @@ def _endless(bucket: LyingBucket) -> Iterator[bytes]:
         yield b"x" * 65_536
 
 
-@pytest.mark.parametrize("lie", ["longer", "shorter", "breaks off", "endless", "other", "empty"])
-def test_an_object_that_is_not_as_listed_fails_alone(lie: str, bucket: LyingBucket, tmp_path: Path) -> None:
+def test_an_object_that_is_not_as_listed_fails_alone(bucket: LyingBucket, tmp_path: Path) -> None:
     text = b"# A\n\nThe ferry crosses.\n"
     lies: dict[str, Said] = {
         "longer": bucket.given(text * 100_000),
@@ -250,11 +250,12 @@ def test_an_object_that_is_not_as_listed_fails_alone(lie: str, bucket: LyingBuck
         "other": answer(b"", status="412 Precondition Failed"),
         "empty": answer(b"", status="204 No Content"),
     }
-    bucket.objects["under/a.md"] = lies[lie]
-    found = bring(bucket, tmp_path)
-    assert names(found) == ["b.md"]
-    assert {item.uri: item.code for item in found.failures}.keys() == {"a.md"}
-    assert bucket.server.sent < 64 << 20
+    for lie, said in lies.items():
+        bucket.server.sent, bucket.objects["under/a.md"] = 0, said
+        found = bring(bucket, tmp_path / lie)
+        assert names(found) == ["b.md"], lie
+        assert {item.uri: item.code for item in found.failures}.keys() == {"a.md"}, lie
+        assert bucket.server.sent < 64 << 20, lie
 
 
 def test_an_object_that_is_kept_packed_is_given_as_it_is(bucket: LyingBucket, tmp_path: Path) -> None:
@@ -292,8 +293,9 @@ def test_an_object_whose_server_breaks_off_is_read_on(
 
 
 def test_objects_that_all_fail_are_the_source_failing(bucket: LyingBucket, tmp_path: Path) -> None:
-    bucket.pages = {"": ([Object(f"under/{number}.md") for number in range(60)], "")}
-    bucket.objects = {f"under/{number}.md": answer(b"", status="500 Broken") for number in range(60)}
+    keys = [f"under/{number}.md" for number in range(30)]
+    bucket.pages = {"": ([Object(key) for key in keys], "")}
+    bucket.objects = {key: answer(b"", status="500 Broken") for key in keys}
     with pytest.raises(SourceError, match="20 entries in a row"):
         bring(bucket, tmp_path)
 

@@ -249,7 +249,7 @@ def test_an_answer_that_is_no_listing_fails_the_source(answer: str, told: str, f
         listed_of(folder, tmp_path)
 
 
-@pytest.mark.parametrize("piece", ["<x/>", "<response><href>", "<a>"], ids=["siblings", "one", "nested"])
+@pytest.mark.parametrize("piece", [f"<x>{'x' * 99}</x>", "<response><href>", "<a>"], ids=["siblings", "one", "nested"])
 def test_an_answer_without_end_is_given_up(
     piece: str, folder: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,8 +37,12 @@ class S3Server:
             self.client.delete_object(Bucket=BUCKET, Key=key)
 
     def keys(self) -> list[str]:
+        return list(self.tags())
+
+    def tags(self) -> dict[str, str]:
+        """The ETag of each object, by key."""
         pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET)
-        return [item["Key"] for page in pages for item in page.get("Contents", ())]
+        return {item["Key"]: item["ETag"] for page in pages for item in page.get("Contents", ())}
 
 
 @contextmanager

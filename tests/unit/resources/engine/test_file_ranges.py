@@ -246,13 +246,12 @@ def everywhere(*doc_ids: str) -> dict[str, set[str]]:
 @pytest.mark.parametrize(
     ("count", "before", "after", "counts"),
     [
-        (16, (16, 8), (8, 4), [8, 8]),
         (16, (16, 8), (4, 2), [4, 4, 4, 4]),
         (16, (8, 4), (32, 16), [16]),
         (16, (4, 2), (16, 8), [8, 8]),
-        (40, (10, 5), (20, 10), [10, 10, 10, 10]),
-        (40, (10, 5), (40, 20), [20, 20]),
+        (12, (3, 1), (6, 3), [3, 3, 3, 3]),
     ],
+    ids=["split", "joined to one", "joined to two", "left as they are"],
 )
 def test_files_of_all_tables_follow_those_of_the_listing_and_nothing_is_computed(
     monkeypatch: pytest.MonkeyPatch,
@@ -305,21 +304,21 @@ def test_a_document_that_makes_a_file_too_large_is_the_only_one_computed() -> No
 # ---------------------------------------------------------------- buckets are renumbered
 
 
-@pytest.mark.parametrize(("before", "after"), [(16, 10), (8, 16), (1, 12), (16, 1)])
+@pytest.mark.parametrize(("before", "after"), [(4, 3), (2, 4), (1, 3), (4, 1)])
 def test_other_buckets_compute_nothing_and_write_only_what_lies_in_two(
     monkeypatch: pytest.MonkeyPatch, before: int, after: int
 ) -> None:
     limit_files(monkeypatch, 1000, 0)  # nothing is joined
-    corpus = Corpus(spread(60), before)
+    corpus = Corpus(spread(24), before)
     corpus.update()
     everything, own = corpus.everything(), corpus.ranges(CHUNKS)
     corpus.written()
     corpus.buckets = after
     assert not any(corpus.engine().due(stage) for stage in MADE)
     assert (corpus.made(), corpus.written()) == ({}, [])
-    assert [corpus.reports[stage].kept for stage in MADE] == [60] * 3
+    assert [corpus.reports[stage].kept for stage in MADE] == [24] * 3
     assert sorted(corpus.reports[CHUNKS].buckets) == list(range(after))
-    assert sum(each["rows"] for each in corpus.reports[CHUNKS].buckets.values()) == 60
+    assert sum(each["rows"] for each in corpus.reports[CHUNKS].buckets.values()) == 24
     assert corpus.ranges(CHUNKS) == own and corpus.everything() == everything
     assert corpus.engine().unmade(CHUNKS) == []
     check(corpus)
@@ -334,15 +333,15 @@ def test_other_buckets_compute_nothing_and_write_only_what_lies_in_two(
     check(corpus)
 
 
-@pytest.mark.parametrize(("before", "after", "joined"), [(8, 5, 0), (5, 10, 500), (1, 8, 0), (3, 5, 500)])
+@pytest.mark.parametrize(("before", "after", "joined"), [(4, 3, 0), (1, 3, 0), (2, 3, 500)])
 def test_a_change_under_other_buckets_computes_its_document_alone(
     monkeypatch: pytest.MonkeyPatch, before: int, after: int, joined: int
 ) -> None:
     limit_files(monkeypatch, 1000, joined)
-    corpus = Corpus(spread(60), before)
+    corpus = Corpus(spread(24), before)
     corpus.update()
     corpus.buckets = after
-    changed, new, gone = (list(corpus.contents)[at] for at in (10, 30, 59))
+    changed, new, gone = (list(corpus.contents)[at] for at in (4, 12, 23))
     corpus.contents[changed] = "changed"
     assert corpus.update() == everywhere(changed)
     check(corpus)
@@ -360,14 +359,14 @@ def test_files_that_other_buckets_join_are_written_once_and_nothing_is_computed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     limit_files(monkeypatch, 10, 5)
-    corpus = Corpus(spread(40), 16)
+    corpus = Corpus(spread(16), 6)
     corpus.update()
     everything = corpus.everything()
     corpus.written()
-    corpus.buckets = 10
+    corpus.buckets = 4
     assert corpus.update() == {}
     assert corpus.written() != [] and corpus.ranges(CHUNKS) == corpus.ranges(LISTING)
-    assert corpus.ranges(LISTING) == [bucket_range(bucket, 10) for bucket in range(10)]
+    assert corpus.ranges(LISTING) == [bucket_range(bucket, 4) for bucket in range(4)]
     assert corpus.everything() == everything
     assert (corpus.update(), corpus.written()) == ({}, [])
     check(corpus)
@@ -378,15 +377,15 @@ def test_files_that_other_buckets_join_are_written_once_and_nothing_is_computed(
 
 @pytest.mark.parametrize(
     ("before", "after", "bucket"),
-    [(1, 4, 0), (1, 4, 1), (1, 4, 3), (2, 3, 1), (4, 10, 2), (16, 10, 4)],
-    ids=["its-beginning", "its-middle", "its-end", "of-two-files", "across-a-bound", "of-two-files-and-whole"],
+    [(1, 3, 0), (1, 3, 1), (1, 3, 2), (2, 3, 1), (6, 4, 1)],
+    ids=["its-beginning", "its-middle", "its-end", "of-two-files", "of-one-file-and-another-whole"],
 )
 def test_the_rest_of_a_wider_commit_stays_readable(
     monkeypatch: pytest.MonkeyPatch, before: int, after: int, bucket: int
 ) -> None:
     """One bucket alone is made anew, in files that were made under other buckets."""
     limit_files(monkeypatch, 1000, 0)
-    corpus = Corpus(spread(80), before)
+    corpus = Corpus(spread(24), before)
     corpus.update()
     everything, files = corpus.everything(), {row.file for row in corpus.commits(CHUNKS)}
     corpus.buckets, (first, after_all) = after, bucket_range(bucket, after)
@@ -418,15 +417,15 @@ def test_the_rest_of_a_wider_commit_stays_readable(
 
 
 def test_a_run_of_some_buckets_leaves_the_others_as_they_are() -> None:
-    corpus = Corpus(spread(80), 16)
+    corpus = Corpus(spread(24), 6)
     corpus.update()
-    corpus.buckets = 10
+    corpus.buckets = 4
     corpus.contents = {doc_id: f"{content} anew" for doc_id, content in corpus.contents.items()}
     corpus.listed()
-    own = {doc_id for doc_id in corpus.contents if bucket_of(doc_id, 10) in (2, 7)}
-    assert corpus.made(buckets=[2, 7]) == everywhere(*own)
+    own = {doc_id for doc_id in corpus.contents if bucket_of(doc_id, 4) in (1, 3)}
+    assert corpus.made(buckets=[1, 3]) == everywhere(*own)
     assert {row["doc_id"] for row in corpus.rows(CHUNKS) if "anew" in row["text"]} == own
-    assert len(corpus.rows(CHUNKS)) == 80
+    assert len(corpus.rows(CHUNKS)) == 24
     assert corpus.made() == everywhere(*(corpus.contents.keys() - own))
     check(corpus)
 
@@ -442,20 +441,19 @@ def documents_of(corpus: Corpus, file: str, table: str) -> set[str]:
 @pytest.mark.parametrize(
     ("table", "before", "after"),
     [
-        ("parsed_documents", 4, 4), ("parsed_elements", 4, 10), (FIGURES, 10, 4),
-        (CHUNKS, 4, 4), (CHUNKS, 4, 10), (CHUNKS, 10, 4),
+        ("parsed_documents", 3, 3), ("parsed_elements", 3, 4), (FIGURES, 4, 3), (CHUNKS, 3, 4), (CHUNKS, 4, 3),
     ],
 )  # fmt: skip
 def test_documents_of_a_lost_file_are_computed_again_and_no_others(
     monkeypatch: pytest.MonkeyPatch, table: str, before: int, after: int
 ) -> None:
     limit_files(monkeypatch, 1000, 0)
-    corpus = Corpus(spread(80), before)
+    corpus = Corpus(spread(24), before)
     corpus.update()
     corpus.buckets = after
     file = corpus.commits(table)[1].file
     lost = documents_of(corpus, file, table)
-    assert 0 < len(lost) < 80
+    assert 0 < len(lost) < 24
     corpus.tables.delete([file])
     stage = STAGE_OF_TABLE[table].name
     assert corpus.engine().table(table).lost_buckets(after) == {bucket_of(doc_id, after) for doc_id in lost}
@@ -467,11 +465,11 @@ def test_documents_of_a_lost_file_are_computed_again_and_no_others(
 def test_the_rest_of_a_lost_file_with_a_cut_row_is_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bucket that was made anew has a file of its own."""
     limit_files(monkeypatch, 1000, 0)
-    corpus = Corpus(spread(80), 1)
+    corpus = Corpus(spread(24), 1)
     corpus.update()
     (file,) = {row.file for row in corpus.commits(CHUNKS)}
     corpus.buckets = 4
-    corpus.contents[doc_at(3, 30)] = "changed"
+    corpus.contents[doc_at(3, 9)] = "changed"
     corpus.listed([1])
     corpus.made(buckets=[1])
     corpus.tables.delete([file])
@@ -479,9 +477,9 @@ def test_the_rest_of_a_lost_file_with_a_cut_row_is_computed_again(monkeypatch: p
     check(corpus)
 
 
-@pytest.mark.parametrize("after", [4, 10])
+@pytest.mark.parametrize("after", [3, 4])
 def test_a_lost_file_of_the_listing_is_listed_again_and_nothing_is_computed(after: int) -> None:
-    corpus = Corpus(spread(40), 4)
+    corpus = Corpus(spread(16), 3)
     corpus.update()
     corpus.buckets = after
     corpus.tables.delete([corpus.commits(LISTING)[1].file])
@@ -491,7 +489,7 @@ def test_a_lost_file_of_the_listing_is_listed_again_and_nothing_is_computed(afte
 
 def test_documents_of_a_lost_listing_file_stay_unknown_until_sources_are_listed() -> None:
     """Restrictions are committed, and a source is removed, without a listing: no document goes for a lost file."""
-    corpus = Corpus(spread(40), 4)
+    corpus = Corpus(spread(16), 3)
     corpus.update()
     file = corpus.commits(LISTING)[1].file
     hidden = min(documents_of(corpus, file, LISTING))
@@ -508,15 +506,15 @@ def test_documents_of_a_lost_listing_file_stay_unknown_until_sources_are_listed(
 # ---------------------------------------------------------------- failures
 
 
-@pytest.mark.parametrize(("buckets", "most"), [(4, 100), (10, 100), (16, 4), (4, 4)])
+@pytest.mark.parametrize(("buckets", "most"), [(3, 100), (2, 4)], ids=["other buckets", "split"])
 def test_failures_and_the_last_good_rows_stay_when_files_change(
     monkeypatch: pytest.MonkeyPatch, buckets: int, most: int
 ) -> None:
     limit_files(monkeypatch, 100, 50)
-    corpus = Corpus(spread(40), 4)
+    corpus = Corpus(spread(16), 2)
     corpus.update()
     good = dict(corpus.contents)
-    never, later = doc_at(0.1), list(good)[21]
+    never, later = doc_at(0.1), list(good)[9]
     corpus.contents |= {never: CORRUPT, later: f"{CORRUPT} since"}
     assert corpus.update() == {PARSED: {never, later}}
     before, rows = corpus.engine().failures(), corpus.rows("parsed_documents")
@@ -534,13 +532,13 @@ def test_failures_and_the_last_good_rows_stay_when_files_change(
     assert [item.doc_id for item in corpus.engine().failures()] == [never]
 
 
-@pytest.mark.parametrize("buckets", [4, 10, 32])
+@pytest.mark.parametrize("buckets", [2, 3])
 def test_a_failure_that_may_pass_is_tried_again_alone_under_any_buckets(
     monkeypatch: pytest.MonkeyPatch, buckets: int
 ) -> None:
     limit_files(monkeypatch, 1000, 0)
-    corpus = Corpus(spread(40), 4)
-    flaky = list(corpus.contents)[17]
+    corpus = Corpus(spread(16), 2)
+    flaky = list(corpus.contents)[7]
     corpus.contents[flaky] = FLAKY
     corpus.update()
     corpus.buckets = buckets
@@ -550,7 +548,7 @@ def test_a_failure_that_may_pass_is_tried_again_alone_under_any_buckets(
     assert all(first <= flaky < after for _, (first, after) in corpus.written()), "no other file is written"
     monkeypatch.setitem(MAKE, PARSED, lambda work, doc_id: parsed_as(doc_id))
     assert corpus.made() == everywhere(flaky)
-    assert corpus.engine().failures() == [] and len(corpus.rows(CHUNKS)) == 40
+    assert corpus.engine().failures() == [] and len(corpus.rows(CHUNKS)) == 16
     assert corpus.made() == {}
 
 
