@@ -40,6 +40,14 @@ from tests.support.waiting import AT_ONCE_SECONDS, HANG_SECONDS
 pytestmark = pytest.mark.integration
 
 
+@pytest.fixture
+def database(module_database: Database) -> Database:
+    """The module's database, without the replies of the test before."""
+    with module_database.connect() as connection:
+        connection.execute("DELETE FROM pincite.llm_replies")
+    return module_database
+
+
 # ---------------------------------------------------------------- bought once
 
 
