@@ -22,8 +22,10 @@ DOCUMENTS = {
 
 
 @pytest.fixture(scope="module")
-def indexed(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    with new_database(server_url) as url:
+def indexed(
+    server_url: str, migrated: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Project]:
+    with new_database(server_url, migrated) as url:
         embedder = {"endpoint": endpoint.url, "model": "first"}
         folder = tmp_path_factory.mktemp("abbreviated") / "project"
         made = make_project(folder, DOCUMENTS, database=url, embedder=embedder, query={"abbreviations": True})

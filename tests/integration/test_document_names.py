@@ -25,8 +25,10 @@ HR, EVERYBODY = Filters(groups=("hr",)), Filters()
 
 
 @pytest.fixture(scope="module")
-def indexed(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    with new_database(server_url) as url:
+def indexed(
+    server_url: str, migrated: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Project]:
+    with new_database(server_url, migrated) as url:
         names = ("acme_2021_report.txt", "Acme_2022_report.txt", "globex_2022_report.txt", "minutes.txt", "f/x.txt")
         embedder = {"endpoint": endpoint.url, "model": "first"}
         made = make_project(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.fingerprint import document_id
 from resources.settings_file import locate
 from resources.state.state import State
 from tests.support import other_formats
@@ -21,8 +22,8 @@ _TEXTS = "SELECT uri, string_agg(text, ' ') FROM g0001.chunks JOIN g0001.documen
 
 
 @pytest.fixture
-def project(server_url: str, endpoint: EmbeddingServer, tmp_path: Path) -> Iterator[Project]:
-    with new_database(server_url) as url:
+def project(server_url: str, migrated: str, endpoint: EmbeddingServer, tmp_path: Path) -> Iterator[Project]:
+    with new_database(server_url, migrated) as url:
         made = make_project(
             tmp_path / "project", {}, database=url, embedder={"endpoint": endpoint.url, "model": "fake"}
         )
@@ -55,7 +56,10 @@ def test_one_of_each_is_indexed_and_found(project: Project) -> None:
     assert len(served) == 9 and all(other_formats.CLAIMS in text for text in served.values())
     assert project.hits(other_formats.LEAVE)[0]["uri"] in served
     with shown(project) as views:
-        for uri in [*served, "header.html", "old.doc"]:
+        for uri in served:
+            views.opens(f"/documents/{document_id('docs', uri)}?find=receipt")
+            assert views.opens(f"/api/documents/{document_id('docs', uri)}/file").status_code == 200
+        for uri in (min(served), "header.html", "old.doc"):  # a format of its own reader, of another, and one refused
             views.every_view(uri)
 
 

@@ -42,9 +42,11 @@ def poor() -> Iterator[EmbeddingServer]:
 
 
 @pytest.fixture(scope="module")
-def made(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+def made(
+    server_url: str, migrated: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Project]:
     folder = tmp_path_factory.mktemp("made") / "project"
-    with new_database(server_url) as url:
+    with new_database(server_url, migrated) as url:
         project = make_project(
             folder,
             {f"{name}.md": f"# About the {name}\n\n{text}\n" for name, text in TOPICS.items()},

@@ -35,8 +35,10 @@ REPEATED = "Complaints about the office are answered by the clerk within 21 days
 
 
 @pytest.fixture(scope="module")
-def project(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    with quick_runs(), new_database(server_url) as url:
+def project(
+    server_url: str, migrated: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Project]:
+    with quick_runs(), new_database(server_url, migrated) as url:
         project = make_project(
             tmp_path_factory.mktemp("golden") / "project",
             database=url,

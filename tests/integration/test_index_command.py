@@ -13,10 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
-from pincite.ui.services import _record_direct_runs
+from pincite.run import dagster_job
+from resources.dagster_instance.run_history import noted_runs
 from resources.workers.sandbox import holds, layers_text
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.places import ROOT
@@ -24,7 +26,7 @@ from tests.support.projects import DOCUMENTS, Project, make_project, new_databas
 from tests.support.tiny_model import make_model
 from tests.support.waiting import HANG_SECONDS
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("quick_runs")]
 
 HIT = {
     "rank", "score", "scores", "chunk_id", "doc_id", "source", "uri", "title", "page_start", "page_end",
@@ -49,9 +51,11 @@ class Indexed:
 
 
 @pytest.fixture(scope="module")
-def indexed(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Indexed]:
+def indexed(
+    server_url: str, migrated: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Indexed]:
     folder = tmp_path_factory.mktemp("indexed") / "project"
-    with new_database(server_url) as url:
+    with new_database(server_url, migrated) as url:
         project = make_project(
             folder,
             database=url,
@@ -66,6 +70,7 @@ def indexed(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest
         project.write("badcar.md", "# A note\n\nThis note has a side-car that cannot be read.\n")
         project.write("badcar.md.meta.yaml", "groups: [unclosed\n")
         project.write("photo.gif", b"GIF89a")
+        project.write("dated.md", "---\neffective_date: someday\n---\n\nThe lift carries eight persons.\n")
         result = project.index(code=3)
         yield Indexed(project, result, endpoint.texts)
 
@@ -82,7 +87,6 @@ def computed(project: Project) -> dict[str, int]:
     import dagster as dg
 
     counts: dict[str, int] = {}
-    _record_direct_runs(project.state)
     with dg.DagsterInstance.from_config(str(project.state / "dagster")) as instance:
         run = instance.get_runs(limit=1)[0]
         for entry in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION):
@@ -92,6 +96,16 @@ def computed(project: Project) -> dict[str, int]:
                 count = found.value
                 assert isinstance(count, int)
                 counts[event.asset_key.to_user_string()] = count
+    return counts
+
+
+def noted(project: Project) -> dict[str, int]:
+    """Documents that each asset computed in the last run, which was one without Dagster."""
+    counts = {}
+    for made in noted_runs(project.state / "dagster")[-1].made:
+        (values, *_) = made.metadata.values()
+        if (count := values.get("run: documents computed", values.get("documents computed"))) is not None:
+            counts[made.key] = int(count)
     return counts
 
 
@@ -122,7 +136,7 @@ def test_index_says_what_it_did(indexed: Indexed) -> None:
     documents = {
         key: value for key, value in result["documents"].items() if key not in ("failed", "skipped", "warnings")
     }
-    assert documents == {"listed": 10, "added": 7, "changed": 0, "unchanged": 0, "removed": 0}
+    assert documents == {"listed": 11, "added": 8, "changed": 0, "unchanged": 0, "removed": 0}
     assert result["chunks"].keys() == {"total", "written", "deleted"}
     assert result["chunks"]["total"] == result["chunks"]["written"] > 0
     assert not any(result["llm"][name] for name in ("calls", "cached", "pending", "cost"))
@@ -194,12 +208,25 @@ def test_status_and_sources(indexed: Indexed) -> None:
     assert status["sandbox"] == holds()
     assert layers_text(holds()) in run_command("status", "--config", indexed.project.config).out
     (generation,) = status["generations"]
-    assert (generation["live"], generation["documents"], status["live"]) == (True, 7, 1)
+    assert (generation["live"], generation["documents"], status["live"]) == (True, 8, 1)
     assert {failure["uri"] for failure in status["failures"]} == {"empty.txt", "torn.pdf", "badcar.md"}
     bought = {cost["stage"]: cost["items"] for cost in status["costs"]}
     assert bought == {f"{name[:-1]}_embeddings": count for name, count in indexed.result["embedded"].items()}
     (source,) = indexed.project.run("sources list").json["sources"]
     assert (source["name"], source["root"]) == ("docs", str(indexed.project.docs))
+
+
+def test_index_and_status_report_what_a_parser_left_out(indexed: Indexed) -> None:
+    """Once by the run that read the document, and by `status` for as long as it is so."""
+    told = {
+        "source": "docs",
+        "uri": "dated.md",
+        "message": "effective date 'someday' was not understood; write it as YYYY-MM-DD",
+    }
+    warned = (indexed.result["documents"]["warnings"], indexed.project.run("status").json["warnings"])
+    assert [[each for each in found if each["uri"] == "dated.md"] for found in warned] == [[told], [told]]
+    shown = run_command("status", "--config", indexed.project.config).out
+    assert "warning: docs/dated.md: effective date 'someday'" in shown
 
 
 def test_people_read_tables_and_lines(indexed: Indexed) -> None:
@@ -240,10 +267,11 @@ def test_eval_gives_every_metric(indexed: Indexed, tmp_path: Path) -> None:
 def test_a_run_with_nothing_new_does_nothing(project: Project, endpoint: EmbeddingServer) -> None:
     before = physical_rows(project)
     result = project.index(code=3)
-    assert result["chunks"] == {"total": 8 + 1, "written": 0, "deleted": 0}
+    assert result["chunks"] == {"total": 9 + 1, "written": 0, "deleted": 0}
     assert result["embedded"] == {"chunks": 0, "sentences": 0}
     assert (result["generation"], result["published"]) == (1, True)
-    assert (result["documents"]["unchanged"], len(result["documents"]["failed"])) == (7, 3)
+    assert (result["documents"]["unchanged"], len(result["documents"]["failed"])) == (8, 3)
+    assert result["documents"]["warnings"] == []
     assert endpoint.texts == []
     assert physical_rows(project) == before
 
@@ -275,37 +303,38 @@ def day(
         project.write("boilers.txt", DOCUMENTS["boilers.txt"] + "\nThe chimney is swept in spring.\n")
         (docs / "visitors.html").unlink()
         (docs / "suppliers.csv").rename(docs / "vendors.csv")
-        project.write("lift.txt", "The lift\n\nThe lift carries eight persons and is closed on Sundays.\n")
+        project.write("hoist.txt", "The hoist\n\nThe hoist lifts eight crates and is closed on Sundays.\n")
         project.write("handbook.md.meta.yaml", "groups: [personnel]\nmetadata: {department: people}\n")
         project.write("archive/keys.md", b"")
-        result = project.index(code=3)
+        with mock.patch("pincite.run.FEW", 10):
+            result = project.index(code=3)
         texts = endpoint.texts
-        yield Day(project, before, physical_rows(project), result, texts, computed(project))
+        yield Day(project, before, physical_rows(project), result, texts, noted(project))
 
 
 def test_counts_of_the_second_day(day: Day) -> None:
     documents = {
         key: value for key, value in day.result["documents"].items() if key not in ("failed", "skipped", "warnings")
     }
-    # handbook, minutes and retention are unchanged; boilers is edited; lift and vendors are added.
-    assert documents == {"listed": 10, "added": 2, "changed": 1, "unchanged": 3, "removed": 2}
+    # handbook, minutes, retention and dated are unchanged; boilers is edited; hoist and vendors are added.
+    assert documents == {"listed": 11, "added": 2, "changed": 1, "unchanged": 4, "removed": 2}
     assert day.result["generation"] == 1
     assert day.result["published"] is True
 
 
 def test_only_documents_that_changed_are_rewritten(day: Day) -> None:
     kept = {uri for uri in day.before if day.after.get(uri) == day.before[uri]}
-    assert kept == {"board/minutes.txt", "archive/retention.txt"}
+    assert kept == {"board/minutes.txt", "archive/retention.txt", "dated.md"}
 
 
 @pytest.mark.case(12)
 def test_only_texts_that_changed_are_embedded(day: Day) -> None:
-    assert all("chimney" in text or "lift" in text for text in day.texts)
+    assert all("chimney" in text or "hoist" in text for text in day.texts)
     assert len(day.texts) == sum(day.result["embedded"].values())
 
 
 def test_only_files_that_changed_are_parsed(day: Day) -> None:
-    # boilers, lift, vendors, and keys, which fails; the documents that failed before are not tried again.
+    # boilers, hoist, vendors, and keys, which fails; the documents that failed before are not tried again.
     assert day.computed["parsed_elements"] == 4
     assert day.computed["structural_chunks"] == 3
 
@@ -315,7 +344,7 @@ def test_an_edit_is_found(day: Day) -> None:
 
 
 def test_an_added_file_is_found(day: Day) -> None:
-    assert day.project.hits("how many persons in the lift")[0]["uri"] == "lift.txt"
+    assert day.project.hits("how many crates on the hoist")[0]["uri"] == "hoist.txt"
 
 
 @pytest.mark.case(13, served=True)
@@ -354,23 +383,6 @@ def test_a_document_gone_bad_is_served_in_its_last_good_version(day: Day) -> Non
 # ---------------------------------------------------------------- sources
 
 
-def test_index_and_status_report_what_a_parser_left_out(project: Project, endpoint: EmbeddingServer) -> None:
-    """Once by the run that read the document, and by `status` for as long as it is so."""
-    project.write("dated.md", "---\neffective_date: someday\n---\n\nThe lift carries eight persons.\n")
-    told = [
-        {
-            "source": "docs",
-            "uri": "dated.md",
-            "message": "effective date 'someday' was not understood; write it as YYYY-MM-DD",
-        }
-    ]
-    assert [w for w in project.index(code=3)["documents"]["warnings"] if w["uri"] == "dated.md"] == told
-    assert project.index(code=3)["documents"]["warnings"] == []
-    assert [w for w in project.run("status").json["warnings"] if w["uri"] == "dated.md"] == told
-    shown = run_command("status", "--config", project.config).out
-    assert "warning: docs/dated.md: effective date 'someday'" in shown
-
-
 def test_a_source_by_itself_leaves_the_others_alone(
     project: Project, endpoint: EmbeddingServer, tmp_path: Path
 ) -> None:
@@ -395,11 +407,16 @@ def test_a_source_by_itself_leaves_the_others_alone(
     assert physical_rows(project) == before
 
 
-def test_folders_are_named_as_arguments(project: Project, tmp_path: Path) -> None:
+def test_folders_are_named_as_arguments_and_settings_of_the_current_folder_do_not_count(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run names its settings, so those of the folder it starts in are not read."""
+    (tmp_path / "pincite.yaml").write_text("no_such_setting: 1\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
     for name in ("boats", "tides"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.md").write_text(f"# {name}\n\nAll about {name}.\n")
-    said = project.index(str(tmp_path / "boats"), str(tmp_path / "tides"), code=3)
+    said = project.index("boats", str(tmp_path / "tides"), code=3)
     assert said["documents"]["added"] == 2
     assert {hit["source"] for hit in project.hits("All about boats and tides")} >= {"boats", "tides"}
 
@@ -429,7 +446,7 @@ def test_an_emptied_source_deletes_nothing_until_it_is_meant(project: Project, e
     assert project.hits("vault key")[0]["uri"] == "archive/keys.md"
 
     result = project.index("--allow-deletions")
-    assert result["documents"]["removed"] == 7
+    assert result["documents"]["removed"] == 8
     assert result["chunks"]["total"] == 0
     assert result["published"] is True
     assert project.hits("vault key") == []
@@ -452,8 +469,9 @@ finally:
 @pytest.mark.faults
 @pytest.mark.case(9, served=True)
 def test_another_embedder_makes_another_generation_and_nothing_else(
-    project: Project, endpoint: EmbeddingServer, tmp_path: Path
+    project: Project, endpoint: EmbeddingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("pincite.run.dagster_job", dagster_job)
     first = dict(project.settings["embedder"])
     before = physical_rows(project)
     project.configure(embedder={"model": str(make_model(tmp_path / "model")), "dtype": "float32"})
@@ -467,7 +485,7 @@ def test_another_embedder_makes_another_generation_and_nothing_else(
     assert physical_rows(project, 1) == before
     assert project.hits("who holds the vault key")[0]["uri"] == "archive/keys.md"
     (old,) = [item for item in project.run("status").json["generations"] if item["generation"] == 1]
-    assert (old["live"], old["documents"]) == (False, 7)
+    assert (old["live"], old["documents"]) == (False, 8)
 
     # A run with nothing new, seen from outside: no model library is imported.
     command = [sys.executable, "-c", MODULES, "index", "--json", "--config", str(project.config)]
@@ -511,12 +529,3 @@ def test_a_wrong_request_is_one_clear_error(indexed: Indexed, code: int, argumen
     assert ran.json["error"].keys() == {"code", "message"}
     assert told in ran.json["error"]["message"]
     assert "Traceback" not in ran.err
-
-
-def test_settings_of_the_current_folder_are_none_of_a_run_that_names_others(
-    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "pincite.yaml").write_text("no_such_setting: 1\n", encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    project.write("more.md", "# More\n\nThe desk has a lamp.\n")
-    assert project.run("index").json["documents"]["added"] == 1

@@ -31,8 +31,10 @@ REPORT = (
 
 
 @pytest.fixture(scope="module")
-def indexed(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    with new_database(server_url) as url:
+def indexed(
+    server_url: str, migrated: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Project]:
+    with new_database(server_url, migrated) as url:
         project = make_project(
             tmp_path_factory.mktemp("leads") / "project",
             {"report.html": REPORT, "gates.txt": "The gate is locked at nine.\n"},

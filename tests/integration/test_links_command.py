@@ -50,9 +50,11 @@ QUESTIONS = [
 
 
 @pytest.fixture(scope="module")
-def indexed(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+def indexed(
+    server_url: str, migrated: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Project]:
     folder = tmp_path_factory.mktemp("links") / "project"
-    with quick_runs(), new_database(server_url) as url:
+    with quick_runs(), new_database(server_url, migrated) as url:
         project = make_project(
             folder,
             {**DOCUMENTS, **LETTERS},

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from email.message import EmailMessage
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +19,7 @@ from tests.support.embedding_server import EmbeddingServer
 from tests.support.imap_server import DROP, ImapServer, imap_server
 from tests.support.letters import letter, with_files
 from tests.support.projects import Project, make_project, new_database
-from tests.support.site import running_site
+from tests.support.site import Site, running_site
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("quick_runs")]
 
@@ -26,28 +29,100 @@ KEYS = "The porter has the key."
 PORT = "The port is closed at night."
 QUAY = "The quay is lit by eight lamps."
 PIER = "The pier was built in spring."
+BELL = "The bell rings at noon."
+MAST = "The mast is painted white."
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ImapServer]:
     with imap_server() as made:
         monkeypatch.setenv("IMAP_PASSWORD", made.password)
-        made.put(letter("The ferry", FERRY).as_bytes())
-        made.put(with_files("Plans", choir_txt=CHOIR.encode(), photos_zip=b"PK\3\4").as_bytes())
+        put_mails(made)
         yield made
 
 
+def put_mails(server: ImapServer) -> None:
+    server.put(letter("The ferry", FERRY).as_bytes())
+    server.put(with_files("Plans", choir_txt=CHOIR.encode(), photos_zip=b"PK\3\4").as_bytes())
+
+
 @pytest.fixture
-def project(server_url: str, endpoint: EmbeddingServer, server: ImapServer, tmp_path: Path) -> Iterator[Project]:
-    with new_database(server_url) as url:
-        endpoint.forget()
-        yield make_project(
-            tmp_path / "project",
-            {"lock.md": "# The lock\n\nThe lock opens at six.\n"},
-            database=url,
-            embedder={"endpoint": endpoint.url, "model": "fake"},
-            sources=[{"name": "docs", "path": "docs"}, {"name": "mail", "path": server.address()}],
-        )
+def project(
+    server_url: str, migrated: str, endpoint: EmbeddingServer, server: ImapServer, tmp_path: Path
+) -> Iterator[Project]:
+    """A project of a document and two mails, which is not indexed yet."""
+    with new_database(server_url, migrated) as url:
+        yield project_of_mails(tmp_path / "project", url, endpoint, server)
+
+
+def project_of_mails(folder: Path, database: str, endpoint: EmbeddingServer, server: ImapServer) -> Project:
+    return make_project(
+        folder,
+        {"lock.md": "# The lock\n\nThe lock opens at six.\n"},
+        database=database,
+        embedder={"endpoint": endpoint.url, "model": "fake"},
+        sources=[{"name": "docs", "path": "docs"}, {"name": "mail", "path": server.address()}],
+    )
+
+
+@dataclass
+class Indexed:
+    """A project after its first index run, what the run said of its documents, and the servers of its mails and of the
+    pictures they name."""
+
+    project: Project
+    said: dict[str, Any]
+    server: ImapServer
+    site: Site
+
+
+@pytest.fixture(scope="module")
+def indexed(
+    server_url: str, migrated: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Indexed]:
+    """A document and a mailbox for all, and a folder of it for one group."""
+    with (
+        imap_server() as server,
+        running_site() as site,
+        new_database(server_url, migrated) as url,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("IMAP_PASSWORD", server.password)
+        put_mails(server)
+        server.put(of_strangers().as_bytes())
+        server.put(with_pictures(site).as_bytes())
+        server.put(with_files("Crew", bell_txt=BELL.encode()).as_bytes(), "Crew")
+        made = project_of_mails(tmp_path_factory.mktemp("indexed") / "project", url, endpoint, server)
+        crew = {"name": "crew", "path": server.address("Crew"), "groups": ["crew"]}
+        made.configure(sources=[*made.settings["sources"], crew])
+        yield Indexed(made, made.index()["documents"], server, site)
+
+
+def of_strangers() -> EmailMessage:
+    """Return a mail whose attachments say who may find them."""
+    return with_files(
+        "Keys",
+        keys_txt=KEYS.encode(),
+        keys_txt_meta_yaml=b"groups: [crew]\ntitle: Another",
+        keys_txt_elements_json=json.dumps({"elements": []}).encode(),
+        keys_json=b'{"groups": ["crew"]}',
+        gone_txt_meta_yaml=b"groups: [crew]",
+        head_md=f"---\ngroups: [crew]\n---\n{PORT}".encode(),
+        odd_md=f"---\ngroup: crew\n---\n{QUAY}".encode(),
+        bare_txt=f"groups: crew\n\n{PIER}".encode(),
+    )
+
+
+def with_pictures(site: Site) -> EmailMessage:
+    """Return a mail whose HTML names files of a site in every way that a browser would fetch."""
+    made = letter("Pictures", "none")
+    made.add_alternative(
+        f'<html><head><link rel="stylesheet" href="{site.url}/a.css"><script src="{site.url}/b.js"></script></head>'
+        f'<body background="{site.url}/c.png"><p>{MAST}</p><img src="{site.url}/d.png"><iframe src="{site.url}/e">'
+        f'</iframe><object data="{site.url}/f"></object></body></html>',
+        subtype="html",
+    )
+    return made
 
 
 def served(project: Project, text: str, *arguments: str) -> set[str]:
@@ -59,19 +134,19 @@ def plain(uri: str) -> str:
     return re.sub(r" [0-9a-f]{8}(~\d+)?", "", uri.removeprefix("INBOX/"))
 
 
-def test_an_attachment_is_found_by_its_own_name(project: Project, server: ImapServer) -> None:
-    said = project.index()["documents"]
-    assert said["added"] == 4 and said["skipped"] == []
-    (uri,) = served(project, CHOIR)
+def test_an_attachment_is_found_by_its_own_name(indexed: Indexed) -> None:
+    documents = indexed.said["added"]
+    assert (indexed.said["skipped"], indexed.said["failed"]) == ([], [])
+    (uri,) = served(indexed.project, CHOIR)
     assert uri.startswith("INBOX/2026-03-02 Plans ") and uri.endswith("/choir.txt")
-    assert served(project, FERRY).pop().startswith("INBOX/2026-03-02 The ferry ")
-    server.asked.clear()
-    assert project.index()["documents"]["unchanged"] == 4
-    assert not any("FETCH" in command for command in server.asked)
+    assert served(indexed.project, FERRY).pop().startswith("INBOX/2026-03-02 The ferry ")
+    indexed.server.asked.clear()
+    assert indexed.project.index()["documents"]["unchanged"] == documents
+    assert not any("FETCH" in command for command in indexed.server.asked)
 
 
 def test_mails_come_and_go_with_what_is_attached(project: Project, server: ImapServer) -> None:
-    project.index()
+    assert project.index()["documents"]["added"] == 4
     del server.folders["INBOX"].mails[2]
     server.put(with_files("Keys", keys_md=KEYS.encode()).as_bytes())
     planned = project.run("plan").json["documents"]
@@ -105,30 +180,17 @@ def test_a_mailbox_that_is_emptied_is_not_believed(project: Project, server: Ima
     assert served(project, CHOIR)
 
 
-def test_attachments_are_restricted_like_their_mail(project: Project, server: ImapServer) -> None:
-    project.configure(sources=[{"name": "mail", "path": server.address(), "groups": ["crew"]}])
-    project.index()
-    for text in (FERRY, CHOIR):
-        assert not served(project, text) and served(project, text, "--group", "crew")
+def test_attachments_are_restricted_like_their_mail(indexed: Indexed) -> None:
+    assert not served(indexed.project, BELL) and served(indexed.project, BELL, "--group", "crew")
 
 
-def test_no_attachment_says_who_may_find_another(project: Project, server: ImapServer) -> None:
+def test_no_attachment_says_who_may_find_another(indexed: Indexed) -> None:
     """A side-car and a map are files that a source's owner puts there, not a sender."""
-    server.put(
-        with_files(
-            "Keys",
-            keys_txt=KEYS.encode(),
-            keys_txt_meta_yaml=b"groups: [crew]\ntitle: Another",
-            keys_txt_elements_json=json.dumps({"elements": []}).encode(),
-            keys_json=b'{"groups": ["crew"]}',
-            gone_txt_meta_yaml=b"groups: [crew]",
-            head_md=f"---\ngroups: [crew]\n---\n{PORT}".encode(),
-            odd_md=f"---\ngroup: crew\n---\n{QUAY}".encode(),
-            bare_txt=f"groups: crew\n\n{PIER}".encode(),
-        ).as_bytes()
-    )
-    assert project.index()["documents"]["failed"] == []
-    assert [len(served(project, text)) for text in (KEYS, PORT, QUAY, PIER)] == [1, 1, 1, 1]
+    assert [len(served(indexed.project, text)) for text in (KEYS, PORT, QUAY, PIER)] == [1, 1, 1, 1]
+
+
+def test_the_html_of_a_mail_fetches_nothing(indexed: Indexed) -> None:
+    assert len(served(indexed.project, MAST)) == 1 and indexed.site.asked == []
 
 
 def test_a_source_is_checked_watched_and_named_on_the_command_line(project: Project, server: ImapServer) -> None:
@@ -168,20 +230,6 @@ def test_the_password_is_nowhere_in_what_is_kept_or_said(
     assert kept and not [file for file in kept if b"s3cret" in file.read_bytes()]
     for (table,) in project.rows("SELECT tablename FROM pg_tables WHERE schemaname = 'pincite'"):
         assert "s3cret" not in str(project.rows(f"SELECT * FROM pincite.{table}"))
-
-
-def test_the_html_of_a_mail_fetches_nothing(project: Project, server: ImapServer) -> None:
-    with running_site() as site:
-        made = letter("Pictures", "none")
-        made.add_alternative(
-            f'<html><head><link rel="stylesheet" href="{site.url}/a.css"><script src="{site.url}/b.js"></script></head>'
-            f'<body background="{site.url}/c.png"><p>{KEYS}</p><img src="{site.url}/d.png"><iframe src="{site.url}/e">'
-            f'</iframe><object data="{site.url}/f"></object></body></html>',
-            subtype="html",
-        )
-        server.put(made.as_bytes())
-        project.index()
-        assert len(served(project, KEYS)) == 1 and site.asked == []
 
 
 @pytest.mark.faults

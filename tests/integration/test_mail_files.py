@@ -4,6 +4,7 @@ mail."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +22,60 @@ FERRY = "The ferry crosses the river twice an hour in summer."
 CHOIR = "The choir sings in May."
 KEYS = "The porter has the key."
 OPEN = "The gate is open to all."
+BUDGET = "The budget of the council was adopted."
+AUDIT = "The audit of the accounts begins in June."
+PIER = "The pier was built in spring."
+QUAY = "The quay is lit by eight lamps."
 
 
 @pytest.fixture
-def project(server_url: str, endpoint: EmbeddingServer, tmp_path: Path) -> Iterator[Project]:
-    with new_database(server_url) as url:
-        endpoint.forget()
-        made = make_project(
-            tmp_path / "project", {}, database=url, embedder={"endpoint": endpoint.url, "model": "fake"}
+def project(server_url: str, migrated: str, endpoint: EmbeddingServer, tmp_path: Path) -> Iterator[Project]:
+    """A project with one mail, which is not indexed yet."""
+    with new_database(server_url, migrated) as url:
+        yield project_of_mails(tmp_path / "project", url, endpoint)
+
+
+@dataclass
+class Indexed:
+    """A project after its first index run, and what the run said of its documents."""
+
+    project: Project
+    said: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def indexed(
+    server_url: str, migrated: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Indexed]:
+    """Four sources, indexed together: without settings, with a side-car, with groups, and with an exclusion."""
+    with new_database(server_url, migrated) as url:
+        made = project_of_mails(tmp_path_factory.mktemp("indexed") / "project", url, endpoint)
+        put(made, "archive.eml/choir.md", f"# Choir\n\n{FERRY}\n".encode())
+        put(made, "many.eml", with_files("Many", **{f"plan{number}_txt": b"plan" for number in range(301)}).as_bytes())
+        closed = with_files("Closed", budget_txt=BUDGET.encode())
+        closed.add_attachment(with_files("Inner: audit", audit_md=AUDIT.encode()))
+        put(made, "../board/closed.eml", closed.as_bytes())
+        put(made, "../board/closed.eml.meta.yaml", b"groups: [board]\nmetadata: {case: '17'}\n")
+        gate = f"---\ngroups: [crew]\n---\n\n{OPEN}\n".encode()
+        put(made, "../staff/open.eml", with_files("Open", gate_md=gate).as_bytes())
+        put(made, "../part/some.eml", with_files("Some", pier_txt=PIER.encode(), quay_md=QUAY.encode()).as_bytes())
+        own: dict[str, dict[str, Any]] = {
+            "docs": {}, "board": {}, "staff": {"groups": ["staff"]}, "part": {"exclude": ["**/*.txt"]},
+        }  # fmt: skip
+        made.configure(
+            sources=[{"name": name, "path": name, **more} for name, more in own.items()],
+            query={"metadata_keys": ["case"]},
         )
-        outer = with_files("Plans", choir_txt=CHOIR.encode(), photos_zip=b"PK\3\4")
-        outer.add_attachment(with_files("Inner: keys", keys_md=f"---\ngroups: [crew]\n---\n\n{KEYS}\n".encode()))
-        put(made, "plans.eml", outer.as_bytes())
-        yield made
+        yield Indexed(made, made.index()["documents"])
+
+
+def project_of_mails(folder: Path, database: str, endpoint: EmbeddingServer) -> Project:
+    """Return a project of one mail with two files and another mail attached to it."""
+    made = make_project(folder, {}, database=database, embedder={"endpoint": endpoint.url, "model": "fake"})
+    outer = with_files("Plans", choir_txt=CHOIR.encode(), photos_zip=b"PK\3\4")
+    outer.add_attachment(with_files("Inner: keys", keys_md=f"---\ngroups: [crew]\n---\n\n{KEYS}\n".encode()))
+    put(made, "plans.eml", outer.as_bytes())
+    return made
 
 
 def put(project: Project, name: str, content: bytes) -> Path:
@@ -47,16 +89,15 @@ def served(project: Project, text: str, *arguments: str) -> set[str]:
     return {hit["uri"] for hit in project.hits(text, *arguments) if text in hit["text"]}
 
 
-def test_attachments_of_a_mail_and_of_one_within_it_are_found(project: Project) -> None:
-    said = project.index()["documents"]
-    assert (said["added"], said["failed"]) == (4, [])
-    assert [(each["uri"], each["message"]) for each in said["warnings"]] == [
-        ("plans.eml", "attachments were not read: photos.zip")
-    ]
-    assert served(project, CHOIR) == {"plans.eml/choir.txt"}
-    assert served(project, KEYS) == {"plans.eml/Inner: keys.eml/keys.md"}
-    assert project.index()["documents"]["unchanged"] == 4
-    assert project.run("verify").json["ok"]
+def test_attachments_of_a_mail_and_of_one_within_it_are_found(indexed: Indexed) -> None:
+    assert (indexed.said["added"], indexed.said["failed"]) == (14, [])
+    warned = {each["uri"]: each["message"] for each in indexed.said["warnings"]}
+    assert warned.keys() == {"plans.eml", "many.eml"}
+    assert warned["plans.eml"] == "attachments were not read: photos.zip"
+    assert served(indexed.project, CHOIR) == {"plans.eml/choir.txt"}
+    assert served(indexed.project, KEYS) == {"plans.eml/Inner: keys.eml/keys.md"}
+    assert indexed.project.index()["documents"]["unchanged"] == 14
+    assert indexed.project.run("verify").json["ok"]
 
 
 def test_attachments_go_and_change_with_their_mail(project: Project) -> None:
@@ -71,23 +112,18 @@ def test_attachments_go_and_change_with_their_mail(project: Project) -> None:
     assert not served(project, FERRY)
 
 
-def test_whoever_may_find_a_mail_may_find_its_attachments_and_nobody_else(project: Project) -> None:
-    put(project, "plans.eml.meta.yaml", b"groups: [board]\nmetadata: {case: '17'}\n")
-    project.configure(query={"metadata_keys": ["case"]})
-    project.index()
-    for text in (CHOIR, KEYS):
+def test_whoever_may_find_a_mail_may_find_its_attachments_and_nobody_else(indexed: Indexed) -> None:
+    project = indexed.project
+    for text in (BUDGET, AUDIT):
         assert not served(project, text) and not served(project, text, "--group", "crew")
         assert served(project, text, "--group", "board")
-    assert served(project, CHOIR, "--group", "board", "--filter", "case=17")
+    assert served(project, BUDGET, "--group", "board", "--filter", "case=17")
 
 
-def test_an_attachment_says_nothing_of_who_may_find_it(project: Project) -> None:
+def test_an_attachment_says_nothing_of_who_may_find_it(indexed: Indexed) -> None:
     """A stranger may have written it: what it says would otherwise open or close it."""
-    put(project, "open.eml", with_files("Open", gate_md=f"---\ngroups: [crew]\n---\n\n{OPEN}\n".encode()).as_bytes())
-    project.configure(sources=[{"name": "docs", "path": "docs", "groups": ["staff"]}])
-    project.index()
-    assert served(project, OPEN, "--group", "staff") == {"open.eml/gate.md"}
-    assert not served(project, OPEN, "--group", "crew")
+    assert served(indexed.project, OPEN, "--group", "staff") == {"open.eml/gate.md"}
+    assert not served(indexed.project, OPEN, "--group", "crew")
 
 
 @pytest.mark.faults
@@ -130,22 +166,16 @@ def test_a_mail_that_breaks_halfway_lists_none_of_its_attachments_twice(
     assert project.run("verify").json["ok"]
 
 
-def test_exclusions_of_a_source_apply_inside_mails_too(project: Project) -> None:
-    project.configure(sources=[{"name": "docs", "path": "docs", "exclude": ["**/*.txt"]}])
-    project.index()
-    assert not served(project, CHOIR) and served(project, KEYS)
+def test_exclusions_of_a_source_apply_inside_mails_too(indexed: Indexed) -> None:
+    assert not served(indexed.project, PIER) and served(indexed.project, QUAY) == {"some.eml/quay.md"}
 
 
-def test_a_folder_named_like_a_mail_is_a_folder(project: Project) -> None:
-    put(project, "archive.eml/choir.md", f"# Choir\n\n{FERRY}\n".encode())
-    project.index()
-    assert served(project, FERRY) == {"archive.eml/choir.md"}
+def test_a_folder_named_like_a_mail_is_a_folder(indexed: Indexed) -> None:
+    assert served(indexed.project, FERRY) == {"archive.eml/choir.md"}
 
 
-def test_a_mail_of_too_many_parts_is_indexed_and_its_attachments_are_told(project: Project) -> None:
-    files = {f"plan{number}_txt": b"plan" for number in range(301)}
-    put(project, "many.eml", with_files(FERRY, **files).as_bytes())
-    said = project.index()["documents"]
-    assert [(each["uri"], each["code"]) for each in said["skipped"]] == [("many.eml", "attachments")]
-    assert "more than 300 parts: save them as files" in said["skipped"][0]["message"]
-    assert "many.eml" in {hit["uri"] for hit in project.hits(FERRY)}
+def test_a_mail_of_too_many_parts_is_indexed_and_its_attachments_are_told(indexed: Indexed) -> None:
+    skipped = indexed.said["skipped"]
+    assert [(each["uri"], each["code"]) for each in skipped] == [("many.eml", "attachments")]
+    assert "more than 300 parts: save them as files" in skipped[0]["message"]
+    assert indexed.project.rows("SELECT count(*) FROM g0001.documents WHERE uri = 'many.eml'") == [(1,)]

@@ -36,9 +36,11 @@ PLAIN = ("dense", "lexical", "hybrid")
 
 
 @pytest.fixture(scope="module")
-def state(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[State]:
+def state(
+    server_url: str, migrated: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[State]:
     folder = tmp_path_factory.mktemp("overlapped") / "project"
-    with quick_runs(), new_database(server_url) as url:
+    with quick_runs(), new_database(server_url, migrated) as url:
         project = make_project(
             folder,
             {},

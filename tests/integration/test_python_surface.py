@@ -25,9 +25,11 @@ QUESTION = "who approves travel claims?"
 
 
 @pytest.fixture(scope="module")
-def project(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+def project(
+    server_url: str, migrated: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Project]:
     folder = tmp_path_factory.mktemp("surface") / "project"
-    with quick_runs(), new_database(server_url) as url:
+    with quick_runs(), new_database(server_url, migrated) as url:
         made = make_project(
             folder, DOCUMENTS, database=url, embedder={"endpoint": endpoint.url, "model": "fake"},
             sentences={"related_floors": {"fake": 0.3}},
@@ -121,8 +123,10 @@ def test_a_wrong_group_is_refused_by_all_that_ask(project: Project, index: Index
     assert ran.code == 2 and "has a comma" in ran.json["error"]["message"]
 
 
-def test_an_index_is_made_and_brought_up_to_date(server_url: str, endpoint: EmbeddingServer, tmp_path: Path) -> None:
-    with quick_runs(), new_database(server_url) as url:
+def test_an_index_is_made_and_brought_up_to_date(
+    server_url: str, migrated: str, endpoint: EmbeddingServer, tmp_path: Path
+) -> None:
+    with quick_runs(), new_database(server_url, migrated) as url:
         made = make_project(
             tmp_path / "project", DOCUMENTS, database=url, embedder={"endpoint": endpoint.url, "model": "fake"}
         )

@@ -19,6 +19,7 @@ from resources.llm.factory import language_model
 from resources.llm.replies import ReplyStore
 from resources.models.embedders.loaded import make_embedder
 from resources.models.embedders.specs import named_spec
+from resources.postgres.database import Database
 from tests.support.embedding_server import EmbeddingServer, embedding_server
 from tests.support.llm_server import Answer, LlmServer, first_token, llm_server, says
 from tests.support.query_fakes import Unmeasured, passage
@@ -60,6 +61,14 @@ def judge() -> Iterator[LlmServer]:
 def embedding() -> Iterator[EmbeddingServer]:
     with embedding_server() as made:
         yield made
+
+
+@pytest.fixture
+def store(module_database: Database) -> ReplyStore:
+    """The replies of one test: the database is shared, so those of the test before are forgotten."""
+    with module_database.connect() as connection:
+        connection.execute("DELETE FROM pincite.llm_replies")
+    return ReplyStore(module_database)
 
 
 def at(block: Settings, server: LlmServer, judge: LlmServer) -> Settings:

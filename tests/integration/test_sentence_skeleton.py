@@ -45,8 +45,10 @@ lock(gates)
 
 
 @pytest.fixture(scope="module")
-def indexed(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    with new_database(server_url) as url:
+def indexed(
+    server_url: str, migrated: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Project]:
+    with new_database(server_url, migrated) as url:
         embedder = {"endpoint": endpoint.url, "model": "fake"}
         documents = {"guide.md": GUIDE, "east.txt": f"{NOTICE} East.\n", "west.txt": f"{NOTICE} Then west.\n"}
         floors = {"related_floor": 0.2, "embedded": "bare"}

@@ -37,9 +37,9 @@ def spanning_report(path: Path) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def indexed(server_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+def indexed(server_url: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     folder = tmp_path_factory.mktemp("shown")
-    with quick_runs(), embedding_server() as server, new_database(server_url) as url:
+    with quick_runs(), embedding_server() as server, new_database(server_url, migrated) as url:
         project = make_project(
             folder / "project", {"lamps.md": NOTES}, database=url, embedder={"endpoint": server.url, "model": "fake"}
         )
@@ -218,23 +218,6 @@ def test_a_hidden_chunk_does_not_make_a_beginning_ambiguous(project: Project) ->
     assert project.run("show", "abcdef0", "--group", "board").json["chunk_id"] == "abcdef0"
 
 
-def test_a_map_draws_no_pages_of_a_document_for_other_groups(project: Project, tmp_path: Path) -> None:
-    """A map that is a document of its own, public beside a restricted PDF."""
-    box = {"page": 1, "x0": 70, "y0": 70, "x1": 500, "y1": 100}
-    for folder in ("board", "open"):
-        place = {"kind": "paragraph", "text": f"Lanterns of the {folder} pier.", "boxes": [box]}
-        project.write(f"{folder}/minutes.elements.json", json.dumps({"version": 1, "elements": [place]}))
-    project.write("open/minutes.pdf", (project.docs / "board" / "minutes.pdf").read_bytes())
-    project.index()
-    chunks = {hit["uri"]: hit["chunk_id"] for hit in project.hits("lanterns pier", "--strategy", "lexical")}
-    assert chunks.keys() == {"board/minutes.elements.json", "open/minutes.elements.json"}
-    refused = error_of(project, chunks["board/minutes.elements.json"], "--image", tmp_path / "a.png")
-    assert refused[:2] == (1, "no_pages") and "not served to the same groups" in refused[2]
-    assert not (tmp_path / "a.png").exists()
-    drawn = project.run("show", chunks["open/minutes.elements.json"], "--image", tmp_path / "b.png")
-    assert drawn.json["images"] == [str(tmp_path / "b.png")]
-
-
 @pytest.mark.parametrize("chunk", ["abcde", "", "not an id", "abc%def", "абвгде"])
 def test_an_invalid_chunk_id_is_a_usage_error(indexed: Project, chunk: str) -> None:
     assert error_of(indexed, chunk)[:2] == (2, "usage")
@@ -266,10 +249,33 @@ def test_a_page_is_not_drawn_from_another_file_than_was_indexed(project: Project
     assert project.run("show", chunk, "--image", image).json["images"] == [str(image), str(tmp_path / "a-2.png")]
 
 
-def test_a_stale_document_is_not_drawn(project: Project, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def second_day(indexed: Project, server_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """The same project after a run in which the report failed, and maps were added to a restricted and an open PDF."""
+    with quick_runs(), project_copy(indexed, server_url, tmp_path_factory.mktemp("second") / "project") as copy:
+        copy.write("report.pdf", b"%PDF-1.7\ntorn")
+        box = {"page": 1, "x0": 70, "y0": 70, "x1": 500, "y1": 100}
+        for folder in ("board", "open"):
+            place = {"kind": "paragraph", "text": f"Lanterns of the {folder} pier.", "boxes": [box]}
+            copy.write(f"{folder}/minutes.elements.json", json.dumps({"version": 1, "elements": [place]}))
+        copy.write("open/minutes.pdf", (copy.docs / "board" / "minutes.pdf").read_bytes())
+        copy.index(code=3)
+        yield copy
+
+
+def test_a_map_draws_no_pages_of_a_document_for_other_groups(second_day: Project, tmp_path: Path) -> None:
+    """A map that is a document of its own, public beside a restricted PDF."""
+    chunks = {hit["uri"]: hit["chunk_id"] for hit in second_day.hits("lanterns pier", "--strategy", "lexical")}
+    assert chunks.keys() == {"board/minutes.elements.json", "open/minutes.elements.json"}
+    refused = error_of(second_day, chunks["board/minutes.elements.json"], "--image", tmp_path / "a.png")
+    assert refused[:2] == (1, "no_pages") and "not served to the same groups" in refused[2]
+    assert not (tmp_path / "a.png").exists()
+    drawn = second_day.run("show", chunks["open/minutes.elements.json"], "--image", tmp_path / "b.png")
+    assert drawn.json["images"] == [str(tmp_path / "b.png")]
+
+
+def test_a_stale_document_is_not_drawn(second_day: Project, tmp_path: Path) -> None:
     """What stands in the file has since failed; the passage is of the version before it."""
-    chunk = hit_of(project, "ballast")["chunk_id"]
-    project.write("report.pdf", b"%PDF-1.7\ntorn")
-    project.index(code=3)
-    assert error_of(project, chunk, "--image", tmp_path / "a.png")[:2] == (1, "changed")
-    assert "ballast" in project.run("show", chunk).json["text"].lower()
+    chunk = hit_of(second_day, "ballast")["chunk_id"]
+    assert error_of(second_day, chunk, "--image", tmp_path / "a.png")[:2] == (1, "changed")
+    assert "ballast" in second_day.run("show", chunk).json["text"].lower()
