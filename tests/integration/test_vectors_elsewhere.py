@@ -157,8 +157,9 @@ def test_the_texts_are_those_that_an_index_embeds(
     for key, text in zip(texts["key"].to_pylist(), texts["text"].to_pylist(), strict=True):
         assert text_hash(text.removeprefix(PROMPT)) == key
     endpoint.forget()
-    project.index()
+    bought = sum(project.index()["embedded"].values())
     assert sorted(texts["text"].to_pylist()) == sorted(set(endpoint.texts))
+    assert bought == len(endpoint.texts), "each text once"
 
 
 @pytest.mark.usefixtures("in_a_process")
