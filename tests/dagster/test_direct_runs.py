@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import dagster as dg
@@ -32,38 +33,33 @@ _QUALITY, _VERSION = dg.AssetKey("retrieval_quality"), "dagster/data_version"
 
 
 @pytest.fixture(scope="module")
-def indexed(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    """An index that a run of the job made; each test has a copy."""
+def first_run(
+    server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Project, dict[str, Any]]]:
+    """An index that a run of the job made, and the result of that run."""
     with new_database(server_url) as url:
         embedder = {"endpoint": endpoint.url, "model": "fake"}
         made = make_project(tmp_path_factory.mktemp("indexed") / "project", database=url, buckets=4, embedder=embedder)
-        made.index()
-        yield made
+        yield made, made.index()
 
 
 @pytest.fixture
-def project(indexed: Project, server_url: str, tmp_path: Path) -> Iterator[Project]:
-    with project_copy(indexed, server_url, tmp_path / "copy") as copy:
+def project(first_run: tuple[Project, dict[str, Any]], server_url: str, tmp_path: Path) -> Iterator[Project]:
+    """A copy of that index."""
+    with project_copy(first_run[0], server_url, tmp_path / "copy") as copy:
         yield copy
 
 
-def test_a_run_without_dagster_makes_what_the_job_makes(
-    server_url: str, endpoint: EmbeddingServer, tmp_path: Path
+def test_a_first_run_of_the_tests_without_dagster_makes_what_the_job_makes(
+    first_run: tuple[Project, dict[str, Any]], server_url: str, tmp_path: Path
 ) -> None:
-    embedder = {"endpoint": endpoint.url, "model": "fake"}
-    with new_database(server_url) as first, new_database(server_url) as second:
-        project = make_project(tmp_path / "project", database=first, buckets=4, embedder=embedder)
-        other = make_project(tmp_path / "other", database=second, buckets=4, embedder=embedder)
-        for edit in (None, EDITED):
-            if edit:
-                project.write("handbook.md", edit)
-                other.write("handbook.md", edit)
-            with mock.patch.object(pincite.run, "FEW", -1):
-                by_the_job = project.index()
-            with direct_runs(), mock.patch.object(pincite.run, "FEW", -1):
-                assert other.index()["documents"] == by_the_job["documents"]
-            rows = content(project)
-            assert content(other) == rows and rows["chunks"] and rows["sentences"]
+    project, by_the_job = first_run
+    with new_database(server_url) as url, direct_runs():
+        settings = {"database": url, "buckets": 4, "embedder": project.settings["embedder"]}
+        other = make_project(tmp_path / "other", **settings)
+        assert other.index()["documents"] == by_the_job["documents"]
+        rows = content(project)
+        assert content(other) == rows and rows["chunks"] and rows["sentences"]
     assert (project.state / "dagster").is_dir() and not (other.state / "dagster").exists()
 
 
@@ -80,29 +76,34 @@ def _remove(project: Project) -> None:
     (project.docs / "handbook.md").unlink()
 
 
-def _edit(project: Project) -> None:
-    project.write("handbook.md", EDITED)
-
-
-def _replace(project: Project) -> None:
+def _change(project: Project) -> None:
+    """Edit a document, remove one and add one."""
+    project.write("boilers.txt", "The boiler in the west wing is inspected every May.\n")
     _remove(project)
     project.write("new.md", EDITED)
 
 
-@pytest.mark.parametrize("change", [_remove, _edit, _replace])
+@pytest.mark.parametrize("change", [_remove, _change])
 def test_a_small_run_without_dagster_makes_what_the_job_makes(
     project: Project, server_url: str, tmp_path: Path, change: Callable[[Project], None]
 ) -> None:
-    with project_copy(project, server_url, tmp_path / "other") as other:
-        change(project)
-        change(other)
+    """A run of the product's own, and one of the tests' own, which leaves Dagster out of larger runs too."""
+    change(project)
+    with (
+        project_copy(project, server_url, tmp_path / "other") as other,
+        project_copy(project, server_url, tmp_path / "third") as third,
+    ):
         with mock.patch.object(pincite.run, "dagster_job", side_effect=AssertionError):
             direct = project.index()
         with mock.patch.object(pincite.run, "_dagster_is_watched", return_value=True):
             by_the_job = other.index()
-        assert direct["documents"] == by_the_job["documents"] and direct["embedded"] == by_the_job["embedded"]
-        assert direct["chunks"] == by_the_job["chunks"] and direct["published"]
-        assert content(project) == content(other)
+            with direct_runs():
+                by_the_tests = third.index()
+        for result in (direct, by_the_tests):
+            told = {name: result[name] for name in ("documents", "embedded", "chunks", "published")}
+            assert told == {name: by_the_job[name] for name in told} and told["published"]
+        rows = content(other)
+        assert content(project) == rows and content(third) == rows
         assert project.run("verify").code == 0
         assert project.index()["documents"]["unchanged"] == other.index()["documents"]["unchanged"]
 
@@ -179,19 +180,25 @@ def _checks(project: Project, keys: set[dg.AssetCheckKey]) -> dict[dg.AssetCheck
     return dict(found)
 
 
-def test_the_next_run_of_the_job_records_a_removal_before_itself(project: Project) -> None:
+def test_the_next_run_of_the_job_records_a_removal_before_itself(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A record follows a broken one, and a run of the job takes over a full file."""
+    home = project.state / "dagster"
+    (home / "direct-runs.jsonl").write_text('{"run_id": "cut", "jo')
     (project.docs / "handbook.md").unlink()
     project.index()
+    assert len(noted_runs(home)) == 1
+    monkeypatch.setattr(run_history, "MOST_BYTES", 1)
     project.write("handbook.md", EDITED)
-    with mock.patch.object(pincite.run, "FEW", -1):
-        project.index()
-    with dg.DagsterInstance.from_config(str(project.state / "dagster")) as instance:
+    project.index()
+    assert not noted_runs(home)
+    with dg.DagsterInstance.from_config(str(home)) as instance:
         records = instance.get_run_records()
         latest = instance.get_latest_materialization_event(dg.AssetKey("search_index"))
     assert len(records) == 3 and records[0].start_time and records[1].end_time
     assert records[0].start_time >= records[1].end_time
     assert latest and latest.run_id == records[0].dagster_run.run_id
-    assert not noted_runs(project.state / "dagster")
 
 
 def test_a_removal_that_fails_is_recorded_too(project: Project) -> None:
@@ -200,43 +207,27 @@ def test_a_removal_that_fails_is_recorded_too(project: Project) -> None:
         assert project.index(code=1)["error"]["message"] == "no room"
     (failed,) = noted_runs(project.state / "dagster")
     assert (failed.status, failed.message) == ("FAILURE", "no room")
-    assert project.index()["published"]
     _record_direct_runs(project.state)
     with dg.DagsterInstance.from_config(str(project.state / "dagster")) as instance:
         statuses = [run.status for run in instance.get_runs()]
     assert statuses.count(dg.DagsterRunStatus.FAILURE) == 1
-
-
-def test_a_record_after_a_broken_one_is_kept_and_a_full_file_is_taken_over(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home = project.state / "dagster"
-    (home / "direct-runs.jsonl").write_text('{"run_id": "cut", "jo')
-    project.write("one.md", EDITED)
-    project.index()
-    assert len(noted_runs(home)) == 1
-    monkeypatch.setattr(run_history, "MOST_BYTES", 1)
-    project.write("two.md", EDITED)
-    project.index()
-    assert not noted_runs(home)
-    with dg.DagsterInstance.from_config(str(home)) as instance:
-        assert len(instance.get_runs()) == 3
+    with direct_runs():
+        assert project.index()["published"]
 
 
 def test_many_changes_are_a_run_of_the_job(project: Project) -> None:
     for number in range(pincite.run.FEW + 1):
         project.write(f"new{number}.md", EDITED)
-    project.index()
+    with direct_runs():
+        project.index()
     assert not noted_runs(project.state / "dagster")
 
 
 def test_who_watches_dagster_sees_a_removal_as_a_run_of_the_job(project: Project) -> None:
     (project.docs / "handbook.md").unlink()
-    with _only_ui(project.state / "dagster", "http://localhost:1"):
+    with _only_ui(project.state / "dagster", "http://localhost:1"), direct_runs():
         assert project.index()["documents"]["removed"] == 1
     assert not noted_runs(project.state / "dagster")
-    with dg.DagsterInstance.from_config(str(project.state / "dagster")) as instance:
-        assert len(instance.get_runs()) == 2
 
 
 def test_a_line_that_was_not_finished_is_left_out(tmp_path: Path) -> None:

@@ -12,12 +12,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import dagster as dg
 import pytest
 from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
+from dagster._daemon.types import DaemonHeartbeat
 
-from resources.dagster_instance.backfills import Backfill
+from resources.dagster_instance.backfills import Backfill, last_signs
 from resources.dagster_instance.backfills import _seen_backfill as _seen
 from tests.support.daemon import make_home, running_daemon
 from tests.support.direct_runs import direct_runs
@@ -127,15 +129,6 @@ def test_nothing_to_do_asks_nobody(project: Project, home: Path) -> None:
     before = backfills(home)
     result = project.index("--distributed")
     assert (result["published"], result["documents"]["unchanged"]) == (True, len(DOCUMENTS))
-    assert backfills(home) == before
-
-
-def test_a_mass_deletion_is_refused_before_anybody_is_asked(project: Project, home: Path) -> None:
-    before = backfills(home)
-    for path in project.docs.rglob("*.*"):
-        path.unlink()
-    ran = project.run("index", "--distributed")
-    assert (ran.code, ran.json["error"]["code"]) == (1, "deletion_guard")
     assert backfills(home) == before
 
 
@@ -255,7 +248,9 @@ def unserved(
 ) -> Iterator[Project]:
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
     with new_database(server_url) as url:
-        yield make_project(tmp_path / "project", database=url, embedder={"endpoint": endpoint.url, "model": "fake"})
+        documents = {uri: DOCUMENTS[uri] for uri in ("boilers.txt", "archive/keys.md")}
+        embedder = {"endpoint": endpoint.url, "model": "fake"}
+        yield make_project(tmp_path / "project", documents, database=url, embedder=embedder)
 
 
 def refused(project: Project) -> tuple[int, str, str]:
@@ -290,6 +285,23 @@ def test_a_missing_daemon_is_refused_before_a_backfill_is_launched(
     code, name, message = refused(unserved)
     assert (code, name) == (1, "no_daemon")
     assert "dagster-daemon run" in message
+    assert backfills(home) == []
+
+
+def test_a_mass_deletion_is_refused_before_anybody_is_asked(
+    unserved: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = make_home(tmp_path / "home")
+    with direct_runs():
+        unserved.index()
+    for path in unserved.docs.rglob("*.*"):
+        path.unlink()
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        for name in last_signs(instance):  # as daemons leave them, and never too old
+            instance.add_daemon_heartbeat(DaemonHeartbeat(4e9, name, "daemon"))
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    monkeypatch.setattr("resources.dagster_instance.backfills.start", mock.Mock(side_effect=AssertionError))
+    assert refused(unserved)[:2] == (1, "deletion_guard")
     assert backfills(home) == []
 
 

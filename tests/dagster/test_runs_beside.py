@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import timedelta
@@ -21,7 +18,7 @@ from assets.definitions import build_defs
 from pipelines.errors import IndexStateError, UsageError
 from pipelines.ranges import MOST_IN_FILE, buckets_over
 from pipelines.settings.base import Settings
-from resources.dagster_instance.home import GONE_FOR, PROCESS, close_dead_runs, dagster_home, dead_runs
+from resources.dagster_instance.home import GONE_FOR, PROCESS, close_dead_runs, dagster_home, dead_runs, present
 from resources.postgres.database import Database
 from resources.settings_file import locate
 from resources.state.launched import buckets_alone
@@ -32,7 +29,6 @@ from tests.dagster.test_materialise import BEFORE_INDEX, BEFORE_STATISTICS, QUIE
 from tests.faults.held_run import called_at_once
 from tests.support.direct_runs import direct_runs
 from tests.support.embedding_server import EmbeddingServer
-from tests.support.places import ROOT
 from tests.support.projects import Project, content, make_project, new_database
 
 pytestmark = [pytest.mark.integration, pytest.mark.dagster]
@@ -161,14 +157,12 @@ def test_a_range_may_not_write_other_buckets(parted: Project) -> None:
 
 
 def test_a_range_does_nothing_for_the_whole_corpus(parted: Project) -> None:
-    assert launch(["raw_documents"], ("00", "03")).success
-    for keys in HALVES:
-        assert launch(BEFORE_STATISTICS[1:], keys).success
+    whole = ("00", "03")
+    assert launch(BEFORE_STATISTICS, whole).success
     assert "materialise corpus_statistics first" in failure(launch(["chunks"], HALVES[0]))
     assert parted.rows("SELECT * FROM pincite.generations") == []
     assert launch(["corpus_statistics"]).success
-    for keys in HALVES:
-        assert launch(BEFORE_INDEX, keys).success
+    assert launch(BEFORE_INDEX, whole).success
     assert "materialise term_statistics first" in failure(launch(["indexed_documents"], HALVES[0]))
     assert parted.rows("SELECT * FROM g0001.documents") == []
 
@@ -237,68 +231,58 @@ FORGED = [
 ]
 """What somebody may write into the tag by which pincite knows the process of a run."""
 
-PRESENT = """
-import sys
-import dagster as dg
-from pathlib import Path
-from resources.dagster_instance.home import present
-from resources.postgres.database import Database
-_, home, run_id, url = sys.argv
-with dg.DagsterInstance.from_config(home) as instance, present(instance, run_id, Database(url, Path(home))):
-    print("present", flush=True)
-    sys.stdin.read()
-"""
+LAUNCHER = RemoteJobOrigin(RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("assets"), "__repository__"), "index")
+BEGUN = dg.DagsterRunStatus.STARTED
 
 
-def test_a_launched_run_whose_session_is_gone_is_failed_by_who_holds_no_lock(project: Project, tmp_path: Path) -> None:
-    place = RegisteredCodeLocationOrigin("assets")
-    launcher = RemoteJobOrigin(RemoteRepositoryOrigin(place, "__repository__"), "index")
-    home, url = str(dagster_home(tmp_path)), project.settings["database"]
-    with Database(url, tmp_path) as database, dg.DagsterInstance.from_config(home) as instance:
-        job = build_defs(buckets=4).resolve_job_def("index")
-        status = dg.DagsterRunStatus.STARTED
-        run_id = instance.create_run_for_job(job, status=status, remote_job_origin=launcher).run_id
-        by_hand = instance.create_run_for_job(job, status=status).run_id
-        command = [sys.executable, "-c", PRESENT, home, run_id, url]
-        worker = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert worker.stdout and worker.stdout.readline() == "present\n"
+def begun(instance: dg.DagsterInstance, **values: Any) -> str:
+    """Store a run of the index that has begun, launched unless told otherwise; return its id."""
+    run = dg.DagsterRun("index", status=BEGUN, **{"remote_job_origin": LAUNCHER, **values})
+    return instance.add_run(run).run_id
+
+
+@pytest.fixture
+def opened(server_url: str, tmp_path: Path) -> Iterator[tuple[dg.DagsterInstance, Database, str]]:
+    """An instance of Dagster, a database, and its address."""
+    with (
+        new_database(server_url) as url,
+        Database(url, tmp_path) as database,
+        dg.DagsterInstance.from_config(str(dagster_home(tmp_path))) as instance,
+    ):
+        yield instance, database, url
+
+
+def test_a_launched_run_whose_session_is_gone_is_failed_by_who_holds_no_lock(
+    opened: tuple[dg.DagsterInstance, Database, str], tmp_path: Path
+) -> None:
+    """Its process is known and alive: the session alone counts, since the process may be on another machine."""
+    instance, database, url = opened
+    run_id, by_hand = begun(instance), begun(instance, remote_job_origin=None)
+    with Database(url, tmp_path) as worker, present(instance, run_id, worker):
         assert dead_runs(instance, database, {}, 0.0) == ([], {})
-        os.kill(worker.pid, signal.SIGKILL)
-        worker.wait()
-        missed: dict[str, float] = {}
-        while not missed:  # until the server has seen it
-            dead, missed = dead_runs(instance, database, {}, 100.0)
-            assert dead == []
-        assert dead_runs(instance, database, missed, 100.0 + GONE_FOR - 1) == ([], {run_id: 100.0})
-        assert dead_runs(instance, database, missed, 100.0 + GONE_FOR) == ([run_id], {})
-        ended = {each: instance.get_run_by_id(each) for each in (run_id, by_hand)}
-        assert {each: run and run.status for each, run in ended.items()} == {
-            run_id: dg.DagsterRunStatus.FAILURE, by_hand: status,
-        }  # fmt: skip
+    missed: dict[str, float] = {}
+    while not missed:  # until the server has seen it
+        dead, missed = dead_runs(instance, database, {}, 100.0)
+        assert dead == []
+    assert dead_runs(instance, database, missed, 100.0 + GONE_FOR - 1) == ([], {run_id: 100.0})
+    assert dead_runs(instance, database, missed, 100.0 + GONE_FOR) == ([run_id], {})
+    ended = {each: instance.get_run_by_id(each) for each in (run_id, by_hand)}
+    assert {each: run and run.status for each, run in ended.items()} == {
+        run_id: dg.DagsterRunStatus.FAILURE, by_hand: BEGUN,
+    }  # fmt: skip
 
 
 def test_a_launched_run_that_was_killed_before_it_had_a_session_is_failed_after_a_while(
-    project: Project, tmp_path: Path
+    opened: tuple[dg.DagsterInstance, Database, str],
 ) -> None:
-    place = RegisteredCodeLocationOrigin("assets")
-    launcher = RemoteJobOrigin(RemoteRepositoryOrigin(place, "__repository__"), "index")
-    home, url = str(dagster_home(tmp_path)), project.settings["database"]
-    with Database(url, tmp_path) as database, dg.DagsterInstance.from_config(home) as instance:
-        job = build_defs(buckets=4).resolve_job_def("index")
-        status = dg.DagsterRunStatus.STARTED
-        run_id = instance.create_run_for_job(job, status=status, remote_job_origin=launcher, tags=job.run_tags).run_id
-        assert dead_runs(instance, database, {}, 0.0) == ([], {}), "it may be about to have one"
-        assert dead_runs(instance, database, {}, 0.0, silent=timedelta(0)) == ([run_id], {})
-        one = {dg.AssetKey("search_index")}  # each asset of a run is planned in the files of the instance
-        forged = [
-            instance.create_run_for_job(
-                job, status=status, remote_job_origin=launcher, tags={PROCESS: tag}, asset_selection=one
-            ).run_id
-            for tag in FORGED
-        ]
-        assert dead_runs(instance, database, {}, 0.0) == ([], {}), "a tag that others wrote says nothing"
-        assert close_dead_runs(instance, database) == []
-        assert dead_runs(instance, database, {}, 0.0, silent=timedelta(0)) == (sorted(forged), {})
+    instance, database, _ = opened
+    run_id = begun(instance, tags=build_defs(buckets=4).resolve_job_def("index").run_tags)
+    assert dead_runs(instance, database, {}, 0.0) == ([], {}), "it may be about to have one"
+    assert dead_runs(instance, database, {}, 0.0, silent=timedelta(0)) == ([run_id], {})
+    forged = [begun(instance, tags={PROCESS: tag}) for tag in FORGED]
+    assert dead_runs(instance, database, {}, 0.0) == ([], {}), "a tag that others wrote says nothing"
+    assert close_dead_runs(instance, database) == []
+    assert dead_runs(instance, database, {}, 0.0, silent=timedelta(0)) == (sorted(forged), {})
 
 
 def test_the_sensor_looks_only_where_workers_can_be_elsewhere(parted: Project) -> None:

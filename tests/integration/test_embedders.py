@@ -18,11 +18,13 @@ from resources.models.embedders import specs as specs
 from resources.models.embedders.e5_weights import unpacked_model
 from resources.models.embedders.endpoint import EndpointEmbedder
 from resources.models.embedders.loaded import make_embedder
-from resources.models.embedders.specs import choose_preset, resolve, unresolved_identity
+from resources.models.embedders.preset import preset_embedder
+from resources.models.embedders.specs import choose_preset, preset_spec, resolve, unresolved_identity
 from resources.models.embedders.transformer import TransformerEmbedder
 from tests.support.embedding_server import Answer, EmbeddingServer, embedding_server, hashed_vector
 from tests.support.hostile_models import HOSTILE, ran
 from tests.support.tiny_model import make_model
+from tests.support.varied_texts import TEXTS
 
 pytestmark = pytest.mark.integration
 
@@ -506,8 +508,27 @@ def test_english_small_is_the_packaged_minilm() -> None:
     assert (np.sum(vectors * wanted, axis=1) > 0.999).all()
     assert made.dimension == vectors.shape[1] == 384
     assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2] + 0.3
-    kept = embedder(preset="english-small", dtype="bfloat16").passages(ENGLISH)
-    assert (np.sum(vectors * kept, axis=1) > 0.999).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["english-small", pytest.param("multilingual-small", marks=pytest.mark.faults)])
+def test_vectors_of_presets_without_torch_are_those_of_sentence_transformers(name: str) -> None:
+    spec = preset_spec(name, EmbedderSettings())
+    theirs, made = TransformerEmbedder(spec, dtype="float32"), preset_embedder(spec, "float32")
+    assert made is not None
+    spans = [[(0, 3), (2, len(text))] for text in TEXTS]
+    for wanted, found in (
+        (theirs.queries(TEXTS), made.queries(TEXTS)),
+        (theirs.passages(TEXTS), made.passages(TEXTS)),
+        (theirs.with_spans(TEXTS, spans)[0], made.with_spans(TEXTS, spans)[0]),
+    ):
+        assert found.shape == wanted.shape == (len(TEXTS), 384)
+        assert np.abs(found - wanted).max() < 1e-4
+        assert np.allclose(np.linalg.norm(found, axis=1), 1.0, atol=1e-5)
+    wanted, found = theirs.with_spans(TEXTS, spans)[1], made.with_spans(TEXTS, spans)[1]
+    assert found.shape == wanted.shape == (2 * len(TEXTS), 384) and np.abs(found - wanted).max() < 1e-4
+    assert made.tokens == theirs.tokens, "their cost is counted alike"
+    assert made.pieces(TEXTS) == theirs.pieces(TEXTS)
 
 
 @pytest.mark.faults

@@ -1,4 +1,4 @@
-"""The shipped presets without torch: their vectors are sentence-transformers', and commands do not import it."""
+"""The shipped presets without torch, and what commands import."""
 
 from __future__ import annotations
 
@@ -26,45 +26,15 @@ from resources.models.embedders.transformer import TransformerEmbedder
 from tests.support.direct_runs import quick_runs
 from tests.support.places import ROOT
 from tests.support.projects import DOCUMENTS, Project, make_project, new_database
+from tests.support.varied_texts import TEXTS
 
 pytestmark = pytest.mark.integration
-
-TEXTS = (
-    "how long are logs kept?",
-    "hotel",
-    "",
-    "Яка температура має бути у сховищі?",
-    "东京的酒店限额是多少",
-    "  blanks\n\tand  lines ",
-    "😀 naïve ünïcödé",
-    "word " * 1200,
-    "x" * 3000,
-)
 
 
 def embedder(name: str, dtype: str = "float32") -> PresetEmbedder:
     made = preset_embedder(preset_spec(name, EmbedderSettings()), dtype)
     assert made is not None
     return made
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [ENGLISH, pytest.param(MULTILINGUAL, marks=pytest.mark.faults)])
-def test_vectors_are_those_of_sentence_transformers(name: str) -> None:
-    theirs, made = TransformerEmbedder(preset_spec(name, EmbedderSettings()), dtype="float32"), embedder(name)
-    spans = [[(0, 3), (2, len(text))] for text in TEXTS]
-    for wanted, found in (
-        (theirs.queries(TEXTS), made.queries(TEXTS)),
-        (theirs.passages(TEXTS), made.passages(TEXTS)),
-        (theirs.with_spans(TEXTS, spans)[0], made.with_spans(TEXTS, spans)[0]),
-    ):
-        assert found.shape == wanted.shape == (len(TEXTS), 384)
-        assert np.abs(found - wanted).max() < 1e-4
-        assert np.allclose(np.linalg.norm(found, axis=1), 1.0, atol=1e-5)
-    wanted, found = theirs.with_spans(TEXTS, spans)[1], made.with_spans(TEXTS, spans)[1]
-    assert found.shape == wanted.shape == (2 * len(TEXTS), 384) and np.abs(found - wanted).max() < 1e-4
-    assert made.tokens == theirs.tokens, "their cost is counted alike"
-    assert made.pieces(TEXTS) == theirs.pieces(TEXTS)
 
 
 @pytest.mark.faults
@@ -252,7 +222,8 @@ def test_golden_questions_are_embedded_by_the_first_run_that_asks_them(project: 
     (project.folder / "golden.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     project.configure(publish={"golden": "golden.jsonl"})
     project.write("extra.txt", "The porter locks the gate at nine in the evening, whatever the season.\n")
-    project.index()
+    with quick_runs():
+        project.index()
     (project.docs / "extra.txt").unlink()
     said, imported = imported_by(project, "index")
     assert said["documents"]["removed"] == 1

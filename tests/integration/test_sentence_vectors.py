@@ -202,11 +202,6 @@ def test_an_embedder_without_vectors_of_tokens_is_told_before_anything_is_embedd
         assert "set sentences.embedded to one of bare, blended, header-chain" in told["message"]
         assert set(endpoint.texts) <= {"dimension"}
 
-        project.configure(sentences={"embedded": "blended"})
-        result = project.index()
-        assert result["published"]
-        assert len(endpoint.texts) - endpoint.texts.count("dimension") == sum(result["embedded"].values())
-
 
 def test_sentences_cost_no_pass_of_their_own(server_url: str, embedder: TransformerEmbedder, tmp_path: Path) -> None:
     """Their vectors come out of their chunks' passes, also where one chunk stands in several documents, and what was
