@@ -61,7 +61,7 @@ def load_sentences(
                              "paragraph", 7, Jsonb([{"page": 7, "x0": at, "y0": 1, "x1": 2, "y1": 3}]),
                              0.3 if place in doubtful else 1.0, text.index(part), len(part),
                              f"p{number:05d}-{at // 2}", f"section{chunk}", ["Top"], None, None,
-                             "[" + ",".join(map(str, vectors[place])) + "]", *((0, 0, Int4Range(empty=True)) if older
+                             "[" + ",".join(map(str, vectors[place].tolist())) + "]", *((0, 0, Int4Range(empty=True)) if older
                              else (first, last - first, span)))
                         )  # fmt: skip
                         place += 1
