@@ -1,4 +1,4 @@
-"""Passages of filled forms, and of codes in pictures, by `--filter kv.LABEL=VALUE`, in every format and by every search."""
+"""Passages of forms, and of codes in pictures, by `--filter kv.LABEL=VALUE`, in every format and by every search."""
 
 from __future__ import annotations
 
