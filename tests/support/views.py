@@ -130,5 +130,6 @@ def shown(project: Project) -> Iterator[Shown]:
     found = project.rows("SELECT DISTINCT unnest(groups) FROM g0001.documents ORDER BY 1")
     asker = Asker("member", tuple(name for (name,) in found))
     with closing(Service(locate(str(project.config)))) as service:
-        client = TestClient(application(service, Member(asker), URL), base_url=URL)
-        yield Shown(project, client, Tools(service, URL), asker)
+        # One event loop for all requests: outside a `with`, each would start one, and a thread.
+        with TestClient(application(service, Member(asker), URL), base_url=URL) as client:
+            yield Shown(project, client, Tools(service, URL), asker)
