@@ -108,7 +108,7 @@ def indexed(database: Database, name: str, made: Corpus) -> GenerationRow:
     return tables.generation
 
 
-@pytest.fixture(scope="module", params=["policies", "unlp-medicine", "chunking-evaluation", "library"])
+@pytest.fixture(scope="module", params=["chunking-evaluation", "library"])
 def compared(request: pytest.FixtureRequest, module_database: Database) -> Iterator[tuple[Corpus, np.ndarray, list]]:
     """A corpus; the reference's scores, shape (questions, chunks); ours, all that were found by question."""
     made = corpus(request.param)

@@ -61,9 +61,9 @@ class Bench:
     def experiments(self) -> Path:
         return self.project.state / "experiments"
 
-    def matrix(self, **values: Any) -> Path:
+    def matrix(self, name: str = "ablations", **values: Any) -> Path:
         """JSON is YAML."""
-        file = self.project.folder / "ablations.yaml"
+        file = self.project.folder / f"{name}.yaml"
         file.write_text(json.dumps({**MATRIX, "database": self.url, **values}), encoding="utf-8")
         return file
 
@@ -100,10 +100,17 @@ def fresh(server_url: str, endpoint: EmbeddingServer, tmp_path: Path) -> Iterato
         yield made
 
 
+@pytest.fixture(scope="module")
+def untouched(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """Nothing is ever indexed."""
+    with bench(tmp_path_factory.mktemp("untouched") / "project", server_url, endpoint) as made:
+        yield made
+
+
 @dataclass
 class Done:
     """A whole matrix beside an index of the user's: what it said, the texts that the user's index and the matrix
-    embedded, and what stood before and after."""
+    embedded, what stood before and after, the number of keys of each table, and the generations made and published."""
 
     bench: Bench
     ran: Ran
@@ -111,6 +118,8 @@ class Done:
     embedded: Counter[str]
     before: tuple[dict[str, Any], Any]
     after: tuple[dict[str, Any], Any]
+    keys: dict[str, int]
+    generations: list[tuple[Any, ...]]
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +132,9 @@ def done(
         before, indexed = standing(made), set(endpoint.texts)
         endpoint.forget()
         ran = made.evaluate()
-        yield Done(made, ran, indexed, Counter(endpoint.texts), before, standing(made))
+        keys = dict(made.rows("SELECT table_name, count(DISTINCT key) FROM pincite.manifest GROUP BY 1"))
+        generations = made.rows("SELECT count(*), count(published_at) FROM pincite.generations")
+        yield Done(made, ran, indexed, Counter(endpoint.texts), before, standing(made), keys, generations)
 
 
 def standing(made: Bench) -> tuple[dict[str, Any], Any]:
@@ -213,11 +224,10 @@ def test_a_text_is_embedded_once_and_not_at_all_where_the_user_has_its_vector(do
 
 
 def test_documents_are_parsed_once_and_each_index_is_made_once(done: Done) -> None:
-    count = "SELECT table_name, count(DISTINCT key) FROM pincite.manifest GROUP BY 1"
-    keys = dict(done.bench.rows(count))
+    keys = done.keys
     assert {keys[name] for name in ("raw_documents", "parsed_elements", "packed_chunks", "chunks")} == {1}
     assert keys["chunk_contexts"] == keys["indexed_documents"] == 2
-    assert done.bench.rows("SELECT count(*), count(published_at) FROM pincite.generations") == [(2, 0)]
+    assert done.generations == [(2, 0)]
     assert done.bench.rows("SELECT * FROM pincite.live") == []
 
 
@@ -234,9 +244,11 @@ def test_a_second_time_asks_nothing_and_says_the_same(done: Done, endpoint: Embe
 
 def test_numbers_are_the_same_in_another_place(done: Done, server_url: str, tmp_path: Path) -> None:
     with new_database(server_url) as url:
-        again = done.bench.evaluate("--experiments", tmp_path / "elsewhere", database=url).json
+        tables = {"Some": {"rows": [{"strategy": "*"}]}}
+        again = done.bench.evaluate("--experiments", tmp_path / "elsewhere", database=url, tables=tables).json
     assert again["resumed"] == 0
-    assert done.bench.scores(again) == done.bench.scores(done.ran.json)
+    found, first = done.bench.scores(again), done.bench.scores(done.ran.json)
+    assert found == {name: first[name] for name in ("base", "strategy=dense", "strategy=lexical")}
 
 
 @pytest.mark.faults
@@ -313,27 +325,27 @@ def test_an_interrupted_matrix_goes_on_where_it_was(
 # ---------------------------------------------------------------- what goes wrong
 
 
-def test_a_run_that_fails_is_named_and_the_others_go_on(fresh: Bench, endpoint: EmbeddingServer) -> None:
+def test_a_run_that_fails_is_named_and_the_others_go_on(done: Done, endpoint: EmbeddingServer) -> None:
     axes = {
         "embedder": {"as set": {}, "other": {"embedder": {"endpoint": endpoint.url, "model": "other"}}},
         "rerank": {"none": {}, "model": {"query.rerank": ["cross-encoder"]}},
     }
-    first = fresh.evaluate(axes=axes, tables={"t": {"rows": [{"rerank": "*"}]}})
+    first = done.bench.evaluate(name="failing", axes=axes, tables={"t": {"rows": [{"rerank": "*"}]}})
     assert first.code == 3
     assert [run["name"] for run in first.json["runs"]] == ["base"]
     (failed,) = first.json["failed"]
     assert (failed["name"], failed["code"]) == ("rerank=model", "settings") and "cross_encoder" in failed["message"]
 
     assert "| model | " in first.json["tables"] and "| failed: " in first.json["tables"]
-    rows = {row["name"]: row for row in pq.read_table(fresh.experiments / "ablations" / "runs.parquet").to_pylist()}
+    rows = {row["name"]: row for row in pq.read_table(done.bench.experiments / "failing" / "runs.parquet").to_pylist()}
     assert rows["rerank=model"]["failed"].startswith("settings: ") and rows["base"]["failed"] is None
 
     endpoint.next(endpoint.status(401))
-    second = fresh.evaluate(axes=axes, tables={"t": {"rows": [{"embedder": "*"}]}})
+    second = done.bench.evaluate(name="failing", axes=axes, tables={"t": {"rows": [{"embedder": "*"}]}})
     assert (second.code, second.json["resumed"]) == (3, 1)
     assert [(item["name"], item["code"]) for item in second.json["failed"]] == [("embedder=other", "model")]
 
-    third = fresh.evaluate(axes=axes, tables={"t": {"rows": [{"embedder": "*"}]}})
+    third = done.bench.evaluate(name="failing", axes=axes, tables={"t": {"rows": [{"embedder": "*"}]}})
     assert (third.code, third.json["resumed"], len(third.json["runs"])) == (0, 1, 2)
 
 
@@ -375,9 +387,9 @@ def test_two_matrices_at_once_in_one_place_are_refused(done: Done) -> None:
     ],
 )
 def test_invalid_arguments_are_refused_before_anything_is_made(
-    fresh: Bench, arguments: Callable[[Bench], list[str | Path]], told: str
+    untouched: Bench, arguments: Callable[[Bench], list[str | Path]], told: str
 ) -> None:
-    ran = fresh.project.run("eval", fresh.questions, *arguments(fresh))
+    ran = untouched.project.run("eval", untouched.questions, *arguments(untouched))
     assert ran.code == 2
     assert told in ran.json["error"]["message"]
-    assert not fresh.experiments.exists()
+    assert not untouched.experiments.exists()

@@ -1,4 +1,4 @@
-"""Passages of filled forms by `--filter kv.LABEL=VALUE`, whatever the format and however they are searched."""
+"""Passages of forms, and of codes in pictures, by `--filter kv.LABEL=VALUE`, in every format and by every search."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ from tests.support.documents import docx_of, run
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.places import DATA, needs_data
 from tests.support.projects import DOCUMENTS, Project, make_project, new_database
+from tests.unit.resources.parsers.test_barcodes import EAN, LINK, WORDS, code, pdf_with
 
 FIXTURES = DATA / "parser-fixtures"
 FORM = "docling/html/kvp_data_example.html"
 """The one form among them: a restaurant's receipt."""
+OTHERS = ("docling/html/table_06.html", "docling/xlsx/xlsx_05_table_with_title.xlsx", "docling/docx/word_tables.docx")
 
 pytestmark = [
     pytest.mark.integration,
@@ -83,7 +85,8 @@ LEASE = {
 
 @pytest.fixture(scope="module")
 def forms(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    """All the fixtures' pages, sheets and DOCX files, among them one form, and a form of each other format."""
+    """Some of the fixtures' pages, sheets and DOCX files, among them one form, a form of each other format, and PDF
+    files with codes in pictures."""
     folder = tmp_path_factory.mktemp("forms") / "project"
     with quick_runs(), new_database(server_url) as url:
         project = make_project(
@@ -91,14 +94,18 @@ def forms(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.T
             DOCUMENTS,
             database=url,
             embedder={"endpoint": endpoint.url, "model": "fake"},
-            parsing={"ocr": "off"},
+            parsing={"ocr": "off", "barcodes": True},
         )
-        for kind in ("html", "xlsx", "docx"):
-            shutil.copytree(FIXTURES / "docling" / kind, project.docs / "docling" / kind)
+        for uri in (FORM, *OTHERS):
+            (project.docs / uri).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(FIXTURES / uri, project.docs / uri)
         tenancy(project.docs / "tenancy.pdf")
         invoice(project.docs / "invoice.xlsx")
         parking(project.docs)
         project.write("lease.elements.json", json.dumps(LEASE))
+        pdf_with(project.docs / "link.pdf", [(code(LINK), 400, 100, 144, 144)])
+        pdf_with(project.docs / "goods.pdf", [(code(EAN, "EAN13"), 72, 400, 200, 80)])
+        pdf_with(project.docs / "plain.pdf", [])
         project.index()
         yield project
 
@@ -108,24 +115,22 @@ def found(project: Project, text: str, strategy: str, *pairs: tuple[str, str]) -
     return project.hits(text, "--strategy", strategy, *filters)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_a_form_is_found_by_what_is_written_in_it(forms: Project, strategy: str) -> None:
+def test_a_form_is_found_by_what_is_written_in_it(forms: Project) -> None:
     for uri, label, value in CASES:
-        hits = found(forms, label, strategy, (label, value))
+        hits = found(forms, label, "hybrid", (label, value))
         assert hits and {hit["uri"] for hit in hits} == {uri}, (label, value)
         assert any(label in hit["text"] or value in hit["text"] for hit in hits), (label, value)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_only_the_exact_value_of_that_label_is_one(forms: Project, strategy: str) -> None:
+def test_only_the_exact_value_of_that_label_is_one(forms: Project) -> None:
     for label, value in (("Restaurant", "docling"), ("Server", "Docling"), ("Seating", "1"), ("restaurant", "Docling")):
-        assert found(forms, "restaurant seating server docling", strategy, (label, value)) == []
+        assert found(forms, "restaurant seating server docling", "hybrid", (label, value)) == []
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_labels_all_hold_and_values_of_one_are_alternatives(forms: Project, strategy: str) -> None:
     asked = "restaurant client tenant"
-    assert found(forms, asked, strategy, ("Restaurant", "Docling"), ("Seating", "13"))
+    assert {hit["uri"] for hit in found(forms, asked, strategy, ("Restaurant", "Docling"), ("Seating", "13"))} == {FORM}
     assert found(forms, asked, strategy, ("Restaurant", "Docling"), ("Seating", "14")) == []
     assert found(forms, asked, strategy, ("Restaurant", "Elsewhere"), ("Restaurant", "Docling"))
 
@@ -134,3 +139,13 @@ def test_a_form_is_found_though_nothing_in_it_is_like_the_question(forms: Projec
     """A filter costs no hits: the one passage that matches is found by a question about something else."""
     (hit,) = found(forms, "inspection of the boiler in the east wing", "dense", ("Order Number", "12345"))
     assert hit["uri"] == FORM and "Order Number: 12345" in hit["text"]
+
+
+def test_a_passage_is_found_by_the_content_or_kind_of_the_code_beside_it(forms: Project) -> None:
+    def uris(*pairs: tuple[str, str]) -> set[str]:
+        return {hit["uri"] for hit in found(forms, WORDS, "hybrid", *pairs)}
+
+    assert {"link.pdf", "goods.pdf", "plain.pdf"} <= uris()
+    assert uris(("barcode", EAN)) == {"goods.pdf"}
+    assert uris(("barcode_kind", "QR Code")) == uris(("barcode", LINK)) == {"link.pdf"}
+    assert uris(("barcode", EAN[:-1])) == set()

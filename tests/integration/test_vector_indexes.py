@@ -40,6 +40,20 @@ def index(module_database: Database) -> GenerationTables:
     return tables(module_database)
 
 
+@pytest.fixture(autouse=True)
+def few_probes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Judge an index by fewer searches than the product does, since those here are good or bad beyond doubt."""
+    monkeypatch.setattr("resources.checks.hnsw_recall.PROBES", 6)
+    monkeypatch.setattr("resources.checks.hnsw_recall.FILTER_PROBES", 2)
+
+
+@pytest.fixture
+def one_width(monkeypatch: pytest.MonkeyPatch) -> int:
+    """The only width that is tried."""
+    monkeypatch.setattr("resources.checks.hnsw_recall.WIDTHS", WIDTHS[:1])
+    return WIDTHS[0]
+
+
 # ---------------------------------------------------------------- builds
 
 
@@ -64,7 +78,8 @@ def test_a_graph_that_does_not_fit_memory_is_told_before_and_after_it_is_built(
     index: GenerationTables, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("resources.postgres.vector_indexes.GRAPH_BYTES", 10_000)
-    index.replace(0, [document("a", *(f"text {number}" for number in range(2000)))])
+    texts = [f"text {number}" for number in range(2000)]
+    index.replace(0, [document("a", *texts, sentences=[], sentence_vectors={})])
     little = VectorIndexSettings(memory_mb=16, workers=0)
     built = VectorIndexes(index.database, index.generation, little).build()
     assert built.built == ("chunks", "sentences") and built.unfitting == (), "it was only feared"
@@ -130,7 +145,7 @@ def test_vector_indexes_of_half_precision_take_half_the_bytes_and_are_what_searc
 ) -> None:
     """Another precision makes them invalid, so that the next build makes them anew."""
     index = tables(module_database, 384)
-    index.replace(0, [document("a", *(f"text {number}" for number in range(300)), dimension=384)])
+    index.replace(0, [document("a", *(f"text {number}" for number in range(120)), dimension=384)])
     sizes = {}
     monkeypatch.setattr("resources.postgres.search_index.EXACT_CHUNKS", 0)
     monkeypatch.setattr("resources.postgres.search_index.EXACT_SENTENCES", 0)
@@ -203,6 +218,7 @@ def test_a_walk_that_does_not_go_on_is_found(crowd: GenerationTables, monkeypatc
 
 @pytest.mark.defends("7f")
 @pytest.mark.parametrize("table", ["chunks", "sentences"])
+@pytest.mark.usefixtures("walks")
 def test_a_walk_that_finds_others_than_the_nearest_is_found(
     crowd: GenerationTables, monkeypatch: pytest.MonkeyPatch, table: str
 ) -> None:
@@ -212,9 +228,6 @@ def test_a_walk_that_finds_others_than_the_nearest_is_found(
     monkeypatch.setitem(statements(f"search_{table}"), name, worse)
     _statement.cache_clear()
     try:
-        assert audit(crowd) == [], "of so few rows a search compares all"
-        monkeypatch.setattr("resources.postgres.search_index.EXACT_CHUNKS", 0)
-        monkeypatch.setattr("resources.postgres.search_index.EXACT_SENTENCES", 0)
         found = [message for code, message in audit(crowd) if code == "filter"]
     finally:
         _statement.cache_clear()
@@ -258,20 +271,20 @@ def lacking(index: GenerationTables) -> GenerationTables:
 
 @pytest.mark.defends("7f")
 def test_an_index_that_lacks_most_rows_fails_by_its_recall(
-    lacking: GenerationTables, monkeypatch: pytest.MonkeyPatch
+    lacking: GenerationTables, one_width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The less it finds the surer: also one that finds nothing."""
     assert audit(lacking) == [], "of so few rows a search compares all"
     monkeypatch.setattr("resources.postgres.search_index.EXACT_CHUNKS", 0)
     width, problems = needed_ef_search(lacking)
-    assert (width, problems) == (COMPARED, walk_problems(lacking, WIDTHS[-1]))
+    assert (width, problems) == (COMPARED, walk_problems(lacking, one_width))
     found = dict(problems)
     assert found["recall"].endswith("finds 0.000 of the exact neighbours") and "ends before" in found[ENDS_EARLY]
     assert [code for code, _ in audit(lacking)] == ["recall"]
 
 
 @pytest.mark.defends("7f")
-@pytest.mark.usefixtures("walks")
+@pytest.mark.usefixtures("walks", "one_width")
 def test_an_index_that_lacks_most_rows_is_built_anew_before_a_generation_is_published(
     lacking: GenerationTables,
 ) -> None:
@@ -281,21 +294,23 @@ def test_an_index_that_lacks_most_rows_is_built_anew_before_a_generation_is_publ
     assert audit(lacking) == []
 
 
+SAME = 2000
+"""Equal vectors: far more than a walk meets."""
 DRAWINGS = 5
 """Levels of a graph are drawn at random: of 200 drawings about one gives an early row the highest, which leads to the
 others, and it is drawn again."""
 
 
 @pytest.mark.usefixtures("walks")
-def test_a_generation_whose_graph_leads_nowhere_compares_every_row(index: GenerationTables) -> None:
+def test_a_generation_whose_graph_leads_nowhere_compares_every_row(index: GenerationTables, one_width: int) -> None:
     """Of many equal vectors each has only such as neighbours: nothing leads from them to the others."""
     others = [f"other {number}" for number in range(60)]
     for _ in range(DRAWINGS):
         index = tables(index.database)
-        index.replace(0, [document("log", *["the same line"] * 6000)])
+        index.replace(0, [document("log", *["the same line"] * SAME)])
         index.vector_indexes.build()
         index.replace(1, [document("others", *others)])
-        if (recall(index, "chunks", WIDTHS[-1]) or 0) < LEAST_RECALL and (found := tuned_statistics(index))[
+        if (recall(index, "chunks", one_width) or 0) < LEAST_RECALL and (found := tuned_statistics(index))[
             "ef_search"
         ] == COMPARED:
             break
@@ -334,7 +349,10 @@ def test_walks_are_as_wide_as_filtered_searches_need(index: GenerationTables, mo
     assert needed_ef_search(index) == (WIDTHS[0], [])
 
     def narrow(index: GenerationTables, tables: Sequence[str], least: float, width: int) -> list[tuple[str, str]]:
-        return [("filter", f"{least} is not found")] if width < WIDTHS[1] else []
+        return [("filter", f"{width} is too narrow")] if width < enough else []
 
     monkeypatch.setattr("resources.checks.hnsw_recall.filter_problems", narrow)
-    assert needed_ef_search(index) == (WIDTHS[1], [])
+    enough = WIDTHS[1]
+    assert needed_ef_search(index) == (enough, [])
+    enough = WIDTHS[-1] + 1
+    assert needed_ef_search(index) == (COMPARED, [("filter", f"{WIDTHS[-1]} is too narrow")])

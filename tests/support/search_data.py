@@ -113,7 +113,7 @@ def load(
         ) as copy:
             for document in documents:
                 for ordinal, text in enumerate(document.texts):
-                    vector = "[" + ",".join(map(str, vectors[number])) + "]"
+                    vector = "[" + ",".join(map(str, vectors[number].tolist())) + "]"
                     number += 1
                     copy.write_row(
                         (number, f"c{number:05d}", document.doc_id, ordinal,
@@ -172,5 +172,5 @@ def near(vectors: np.ndarray, count: int) -> np.ndarray:
 
 def nearest(vectors: np.ndarray, question: np.ndarray, allowed: np.ndarray, k: int) -> list[str]:
     scores = np.where(allowed, vectors @ question, -9)
-    best = sorted(range(len(scores)), key=lambda at: (-scores[at], at))[: min(k, int(allowed.sum()))]
+    best = np.argsort(-scores, kind="stable")[: min(k, int(allowed.sum()))]
     return [f"c{at + 1:05d}" for at in best]

@@ -42,7 +42,7 @@ def load_sentences(
 ) -> GenerationRow:
     """A generation of these documents, whose chunks hold three sentences; `vectors` and `links` are by the place
     of a sentence among all, `unsure` those of confidence 0.3; an `older` one does not know its paragraphs."""
-    chunks = vectors[::A_CHUNK]
+    chunks, numbers = vectors[::A_CHUNK], vectors.tolist()
     generation, doubtful = load(database, documents, chunks, half=half, publish=False), set(unsure)
     with database.connect() as connection, connection.cursor() as cursor:
         cursor.execute(f"SET search_path = {generation.schema}, public")
@@ -61,7 +61,7 @@ def load_sentences(
                              "paragraph", 7, Jsonb([{"page": 7, "x0": at, "y0": 1, "x1": 2, "y1": 3}]),
                              0.3 if place in doubtful else 1.0, text.index(part), len(part),
                              f"p{number:05d}-{at // 2}", f"section{chunk}", ["Top"], None, None,
-                             "[" + ",".join(map(str, vectors[place])) + "]", *((0, 0, Int4Range(empty=True)) if older
+                             "[" + ",".join(map(str, numbers[place])) + "]", *((0, 0, Int4Range(empty=True)) if older
                              else (first, last - first, span)))
                         )  # fmt: skip
                         place += 1

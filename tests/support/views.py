@@ -129,6 +129,9 @@ def shown(project: Project) -> Iterator[Shown]:
     """All that is served of a project's index, to a member of every group."""
     found = project.rows("SELECT DISTINCT unnest(groups) FROM g0001.documents ORDER BY 1")
     asker = Asker("member", tuple(name for (name,) in found))
-    with closing(Service(locate(str(project.config)))) as service:
-        client = TestClient(application(service, Member(asker), URL), base_url=URL)
+    with (
+        closing(Service(locate(str(project.config)))) as service,
+        # One event loop for all requests: outside a `with`, each would start one, and a thread.
+        TestClient(application(service, Member(asker), URL), base_url=URL) as client,
+    ):
         yield Shown(project, client, Tools(service, URL), asker)

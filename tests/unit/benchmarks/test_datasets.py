@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import csv
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.support.datasets import DATASETS, Dataset, chunking_evaluation, policies, unlp_medicine
+from benchmarks.support.datasets import (
+    DATASETS,
+    Dataset,
+    chunking_evaluation,
+    policies,
+    unlp_medicine,
+    write_filings_text,
+)
 from benchmarks.support.enrichment_data import first_three
 from benchmarks.support.tatqa_data import Page, places_of
 from pipelines.evaluation.golden import Gold, GoldenQuestion, golden_questions
 from pipelines.settings.base import settings_from
+from tests.support.pdf_objects import pdf
 from tests.support.places import require_data
 
 
@@ -49,8 +58,23 @@ def test_excerpts_are_offsets_of_the_source(tmp_path: Path) -> None:
     assert made.gold == (Gold("news.md", start=2, end=5), Gold("news.md", start=9, end=12))
 
 
+def test_filings_are_written_as_text_with_a_form_feed_between_pages(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    pages = [
+        b"BT /F 12 Tf 72 700 Td (%s) Tj 0 -20 Td (In May.) Tj ET" % words for words in (b"Sales fell.", b"Rent rose.")
+    ]
+    (tmp_path / "docs" / "report.pdf").write_bytes(pdf(pages))
+    write_filings_text(tmp_path, tmp_path / "texts")
+    (written,) = (tmp_path / "texts").iterdir()
+    assert (written.name, written.read_text()) == ("report.txt", "Sales fell.\nIn May.\fRent rose.\nIn May.")
+
+
 @pytest.mark.parametrize("name", DATASETS)
-def test_every_question_of_a_set_is_a_golden_question(name: str, tmp_path: Path) -> None:
+def test_every_question_of_a_set_is_a_golden_question(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pages of PDF files are not read, which takes long and decides nothing here."""
+    monkeypatch.setattr("pypdfium2.PdfDocument", lambda file: nullcontext([]))
     dataset = DATASETS[name]
     require_data(dataset.folder)
     lines = dataset.write_golden(tmp_path / "golden.jsonl").read_text().splitlines()
