@@ -92,8 +92,8 @@ def begins_with_pronoun(text: str) -> bool:
 
 
 def begins_as_heading(text: str) -> bool:
-    """Say whether the first sentence of a line is the heading of what follows in it, as in `2. RENT. The tenant pays`:
-    a few words without a verb, with a number or each long word in capitals or with a capital letter."""
+    """Say whether the first sentence of a line is the heading of the others, as in `2. RENT. The tenant pays ...`: a
+    few words without a verb, with a number or a capital letter in each long word."""
     label = _LABEL.match(text)
     words = text[label.end() if label else 0 :].split()
     if not 0 < len(words) <= MOST_HEAD_WORDS or last_sign(text) != "." or _VERB.search(text):
@@ -180,7 +180,11 @@ def _of_passage(evidence: Sequence[Evidence], rules: Rules) -> Iterator[Statemen
         for place, item in enumerate(line.evidence[headed:], start=headed):
             if _states(item, line, led, at > 0 and not line.apart and lines[at - 1].alone):
                 before = line.evidence[place - 1] if place else None
-                yield _joined(before, item) if before and _needs(item, place, headed, rules) else _single(item)
+                yield (
+                    _with_sentence_before(before, item)
+                    if before and _needs(item, place, headed, rules)
+                    else _single(item)
+                )
 
 
 def _lines_of(evidence: Sequence[Evidence]) -> list[_Line]:
@@ -241,7 +245,7 @@ def _mean(one: Evidence, other: Evidence) -> float | None:
     return sum(near) / len(near) if near else None
 
 
-def _joined(before: Evidence, item: Evidence) -> Statement:
+def _with_sentence_before(before: Evidence, item: Evidence) -> Statement:
     return Statement(item, (before, item), before.terms | item.terms, item.sentence.cosine)
 
 

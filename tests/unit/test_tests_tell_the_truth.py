@@ -35,6 +35,7 @@ ALLOWED = {
     "tests/support/llm_server.py wait": "the pace of a server that talks without end",
     "tests/unit/resources/llm/test_endpoint_client.py wait": "the pace of a server that talks without end",
     "tests/unit/resources/parsers/test_old_office.py timeout_seconds": "LibreOffice's start alone takes longer",
+    "tests/unit/resources/workers/test_sandbox.py ocr_seconds": "Tesseract's start alone takes longer",
     "tests/unit/resources/llm/test_llm_limits.py sleep": "of the test's own clock",
     "tests/unit/resources/parsers/test_ocr.py ocr_seconds": "only the key of the settings is compared",
     "tests/unit/resources/parsers/test_ocr.py timeout_seconds": "only the key of the settings is compared",
