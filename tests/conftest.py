@@ -1,5 +1,6 @@
 """What every test run loads."""
 
+import gc
 import signal
 from collections.abc import Iterator
 
@@ -19,6 +20,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # fails whoever tests it.
 settings.register_profile("any machine", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
+
+
+def pytest_collection_finish() -> None:
+    """Leave what is collected out of garbage collection: it stays until the end, and is millions of objects."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
