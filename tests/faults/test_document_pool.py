@@ -39,6 +39,14 @@ GOOD = raw_of(NOTES / "archive-move.txt"), NOTES
 BAD = replace(raw_of(NOTES / "archive-move.txt"), doc_id="bad"), NOTES
 
 
+@pytest.fixture(scope="module")
+def pool() -> Iterator[DocumentPool]:
+    """One for all tests that leave the process alone that workers are forked from, which takes seconds to start."""
+    limits = ParsingSettings(workers=1, timeout_seconds=HANG_SECONDS, page_timeout_seconds=HANG_SECONDS, ocr="off")
+    with DocumentPool(limits) as shared:
+        yield shared
+
+
 def stop(pid: int) -> None:
     os.kill(pid, signal.SIGSTOP)
 
@@ -74,7 +82,7 @@ def test_a_worker_that_hangs_is_killed_and_others_go_on(monkeypatch: pytest.Monk
     assert not left_since(before)
 
 
-def test_a_worker_that_takes_nothing_in_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_takes_nothing_in_holds_nobody_up(pool: DocumentPool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stopped before it is sent more than a pipe holds: whoever waited for it to read would wait for ever."""
     _, elements, made = units(paragraph("Some words."))
     (small,) = packed_chunks(made, elements, 320, 512)
@@ -83,8 +91,7 @@ def test_a_worker_that_takes_nothing_in_holds_nobody_up(monkeypatch: pytest.Monk
         Task("static_vectors", doc_id, "s", doc_id, {}, InputRows("packed_chunks", PackedChunk, [chunk]))
         for doc_id, chunk in ((name, replace(chunk, doc_id=name)) for name, chunk in chunks.items())
     ]
-    settings = ParsingSettings(workers=1, timeout_seconds=HANG_SECONDS)
-    with DocumentPool(settings) as pool, when_given(monkeypatch, "bad", stop, AT_ONCE_SECONDS):
+    with when_given(monkeypatch, "bad", stop, AT_ONCE_SECONDS):
         found = {task.doc_id: result for task, result in pool.run(tasks, 2)}
     failure = found["bad"]
     assert isinstance(failure, Failure) and failure.code == "timeout" and failure.stage == "static_vectors"
@@ -113,11 +120,10 @@ def nested_forms(levels: int, each: int) -> dict[int, bytes]:
 
 @pytest.mark.case(19)
 def test_a_page_that_hangs_is_lost_by_name_and_the_others_are_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pool: DocumentPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only the reading as a whole and the page that hangs are given up at once."""
     path = three_pages(tmp_path / "bomb.pdf", b"/X Do", nested_forms(9, 10))
-    settings = ParsingSettings(workers=1, timeout_seconds=HANG_SECONDS, page_timeout_seconds=HANG_SECONDS, ocr="off")
     give, until = WorkerProcess.give, DocumentPool._page_deadline
 
     def given(process: WorkerProcess[Attempt], work: Attempt, request: Request, seconds: float) -> None:
@@ -128,8 +134,7 @@ def test_a_page_that_hangs_is_lost_by_name_and_the_others_are_not(
 
     monkeypatch.setattr(WorkerProcess, "give", given)
     monkeypatch.setattr(DocumentPool, "_page_deadline", page_deadline)
-    with DocumentPool(settings) as pool:
-        outcome = parsed(pool, path)[path.name]
+    outcome = parsed(pool, path)[path.name]
     assert not isinstance(outcome, Failure)
     document, elements = outcome
     assert [(e.page_start, e.text) for e in elements] == [
@@ -140,10 +145,11 @@ def test_a_page_that_hangs_is_lost_by_name_and_the_others_are_not(
     assert document.warnings == (f"page 2: left out, as it cannot be read ({LIMITS})",)
 
 
-def test_a_page_on_which_the_parser_dies_is_lost_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_on_which_the_parser_dies_is_lost_by_name(
+    pool: DocumentPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The process is killed, as by the system for want of memory: when it has the whole file, and on page 2."""
     path = three_pages(tmp_path / "bomb.pdf", b"/X Do", nested_forms(9, 10))
-    settings = ParsingSettings(workers=1, timeout_seconds=HANG_SECONDS, page_timeout_seconds=HANG_SECONDS, ocr="off")
     give, messages, killed = WorkerProcess.give, WorkerProcess.messages, list[int | None]()
 
     def given(process: WorkerProcess[Attempt], work: Attempt, request: Request, seconds: float) -> None:
@@ -161,35 +167,30 @@ def test_a_page_on_which_the_parser_dies_is_lost_by_name(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(WorkerProcess, "give", given)
     monkeypatch.setattr(WorkerProcess, "messages", heard)
-    with DocumentPool(settings) as pool:
-        outcome = parsed(pool, path)[path.name]
+    outcome = parsed(pool, path)[path.name]
     assert not isinstance(outcome, Failure) and killed == [None, 2]
     assert outcome[0].body.split("\n\n") == ["The first page is about cards.", "The third page is about keys."]
     assert outcome[0].warnings[0].startswith("page 2: left out")
 
 
-def test_a_pdf_that_only_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pdf_that_only_hangs_is_given_up(pool: DocumentPool, monkeypatch: pytest.MonkeyPatch) -> None:
     """No page can be blamed when opening it hangs; the failure is the whole document's."""
     raw = replace(raw_of(POLICY), doc_id="bad")
-    settings = ParsingSettings(workers=1, timeout_seconds=HANG_SECONDS)
-    with DocumentPool(settings) as pool, when_given(monkeypatch, "bad", stop, AT_ONCE_SECONDS):
+    with when_given(monkeypatch, "bad", stop, AT_ONCE_SECONDS):
         ((_, found),) = outcomes(pool, (raw, POLICY.parent))
     assert isinstance(found, Failure) and found.code == "timeout"
 
 
 @pytest.mark.defends("1b")
-def test_a_worker_that_dies_costs_one_document(monkeypatch: pytest.MonkeyPatch) -> None:
-    with (
-        DocumentPool(ParsingSettings(workers=1, timeout_seconds=HANG_SECONDS)) as pool,
-        when_given(monkeypatch, "bad", lambda pid: os.kill(pid, signal.SIGKILL)),
-    ):
+def test_a_worker_that_dies_costs_one_document(pool: DocumentPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    with when_given(monkeypatch, "bad", lambda pid: os.kill(pid, signal.SIGKILL)):
         found = {raw.doc_id: outcome for raw, outcome in outcomes(pool, BAD, GOOD)}
     failure = found["bad"]
     assert isinstance(failure, Failure) and failure.code == "crashed" and "SIGKILL" in failure.message
     assert isinstance(found[GOOD[0].doc_id], tuple)
 
 
-def test_an_interrupt_is_left_to_the_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_is_left_to_the_parent(pool: DocumentPool, monkeypatch: pytest.MonkeyPatch) -> None:
     ignored: list[int] = []
 
     def interrupt(pid: int) -> None:
@@ -197,7 +198,7 @@ def test_an_interrupt_is_left_to_the_parent(monkeypatch: pytest.MonkeyPatch) -> 
         ignored.append(int(status.split("SigIgn:")[1].split()[0], 16))
         os.kill(pid, signal.SIGINT)
 
-    with DocumentPool(ParsingSettings(workers=1)) as pool, when_given(monkeypatch, "bad", interrupt):
+    with when_given(monkeypatch, "bad", interrupt):
         ((_, outcome),) = outcomes(pool, BAD)
     assert [mask >> (signal.SIGINT - 1) & 1 for mask in ignored] == [1]
     assert isinstance(outcome, tuple)
@@ -233,7 +234,7 @@ def workers(pool: DocumentPool) -> set[int]:
 
 def test_workers_are_renewed_and_kept(tmp_path: Path) -> None:
     paths = []
-    for at in range(5):
+    for at in range(3):
         paths.append(tmp_path / f"{at}.txt")
         paths[-1].write_text(f"Text {at}.")
     before = children()
@@ -278,10 +279,10 @@ def test_a_process_that_dies_before_a_renewed_worker_has_started_costs_no_docume
         return made
 
     monkeypatch.setattr(Template, "fork", forked)
-    others: list[tuple[RawDocument, Path]] = [(replace(GOOD[0], doc_id=str(at)), NOTES) for at in range(4)]
+    others: list[tuple[RawDocument, Path]] = [(replace(GOOD[0], doc_id=str(at)), NOTES) for at in range(2)]
     with DocumentPool(ParsingSettings(workers=1, documents_per_worker=1)) as pool:
         found = list(outcomes(pool, *others))
-    assert killed and len(found) == 4 and all(isinstance(outcome, tuple) for _, outcome in found), found
+    assert killed and len(found) == 2 and all(isinstance(outcome, tuple) for _, outcome in found), found
 
 
 def test_a_process_that_hangs_while_it_loads_is_ended_before_it_is_asked_for_anything(
@@ -333,7 +334,9 @@ def after_each(monkeypatch: pytest.MonkeyPatch, act: Callable[[int], object]) ->
         yield
 
 
-def test_a_worker_crash_over_a_batch_fails_no_document_that_runs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_crash_over_a_batch_fails_no_document_that_runs_alone(
+    pool: DocumentPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A worker that dies over several documents costs none of them where none does it alone."""
     _, elements, made = units(paragraph("Some words."))
     packed = [
@@ -349,7 +352,7 @@ def test_a_worker_crash_over_a_batch_fails_no_document_that_runs_alone(monkeypat
         died.append(pid)
         os.kill(pid, signal.SIGKILL)
 
-    with DocumentPool(ParsingSettings(workers=1)) as pool, after_each(monkeypatch, end):
+    with after_each(monkeypatch, end):
         found = [(task.doc_id, result) for task, result in pool.run(tasks, len(tasks))]
     assert died and sorted(name for name, _ in found) == list("abcdefghijklmnop")
     for name, result in found:
@@ -368,14 +371,12 @@ def test_leaving_early_ends_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not left_since(before)
 
 
-def test_progress_counts_every_document() -> None:
+def test_progress_counts_every_document(pool: DocumentPool) -> None:
     paths = sorted(NOTES.glob("*.*"))
     seen: list[tuple[int, int]] = []
-    with DocumentPool(ParsingSettings(workers=1)) as pool:
-        documents = [(raw_of(path), NOTES) for path in paths]
-        assert len(list(outcomes(pool, *documents, progress=lambda done, total: seen.append((done, total))))) == len(
-            paths
-        )
+    documents = [(raw_of(path), NOTES) for path in paths]
+    found = list(outcomes(pool, *documents, progress=lambda done, total: seen.append((done, total))))
+    assert len(found) == len(paths)
     assert seen == [(at + 1, len(paths)) for at in range(len(paths))]
 
 
@@ -407,6 +408,7 @@ def test_a_worker_that_lies_is_not_believed(
     module = tmp_path / "lying_worker.py"
     module.write_text(
         "import sys\n"
+        "from unittest import mock\n"
         "from resources.workers import template\n"
         "from resources.workers.frames import pack, read_message\n"
         "def serve(limits, out, function):\n"
@@ -414,7 +416,7 @@ def test_a_worker_that_lies_is_not_believed(
         "    while (task := read_message(sys.stdin.buffer)) is not None:\n"
         f"        out.raw.write({said!r})\n"
         f"        out.raw.write({said!r})\n"
-        "template.serve = serve\n"
+        "template.serve, template._make_function = serve, mock.Mock()\n"
         "template.main()\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))

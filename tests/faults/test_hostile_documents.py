@@ -75,7 +75,7 @@ def test_zero_bytes(pool: DocumentPool, tmp_path: Path) -> None:
 
 
 @pytest.mark.case(17)
-@pytest.mark.parametrize("percent", [10, 33, 50, 75, 90])
+@pytest.mark.parametrize("percent", [10, 90])
 def test_truncated_pdf(pool: DocumentPool, tmp_path: Path, percent: int) -> None:
     path = tmp_path / "part.pdf"
     data = POLICY.read_bytes()
@@ -176,6 +176,7 @@ def test_no_permission() -> None:
         raw = raw_of(path)
         path.chmod(0)
         private_copy(folder, raw_of(folder / "open.txt"), folder / ".copies")
+        list_source(SourceSettings(name="s", path=str(folder)), folder)  # imports what nobody else may read
         if os.geteuid() == 0:
             os.seteuid(NOBODY)
         with pytest.raises(DocumentError, match="no permission to read the file; grant it") as caught:
@@ -287,14 +288,9 @@ def test_a_word_of_a_million_characters(pool: DocumentPool, tmp_path: Path) -> N
         assert isinstance(outcome, tuple) and len(outcome[0].body) == 1_000_000
 
 
-@pytest.mark.parametrize(
-    "rows",
-    [
-        pytest.param(20_000, id="20,000"),
-        pytest.param(100_000, id="100,000", marks=pytest.mark.case(20)),
-    ],
-)
-def test_a_sheet_of_very_many_rows(rows: int, tmp_path: Path) -> None:
+@pytest.mark.case(20)
+def test_a_sheet_of_very_many_rows(tmp_path: Path) -> None:
+    rows = 100_000
     path = many_rows(tmp_path / "rows.xlsx", rows)
     with DocumentPool(ParsingSettings(workers=1, memory_mb=1024, timeout_seconds=HANG_SECONDS)) as pool:
         outcome = parsed(pool, path)["rows.xlsx"]

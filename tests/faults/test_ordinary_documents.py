@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.ordinary import KINDS, made
 from tests.support.ordinary_files import FORMATS
-from tests.support.projects import run_command
+from tests.support.projects import kept_workers, run_command
 
 SEED = 3
+
+
+@pytest.fixture(autouse=True, scope="module")
+def workers() -> Iterator[None]:
+    with kept_workers():
+        yield
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -6,6 +6,7 @@ import hashlib
 import json
 import random
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -87,22 +88,36 @@ def test_every_view_of_a_file_of_each_of_our_formats_opens(small: Shown, uri: st
     small.every_view(uri)
 
 
-# ---------------------------------------------------------------- all the data
+# ---------------------------------------------------------------- the data
+
+
+CASES = ("field-cases", "parser-fixtures")
+"""Sets of which each file is a case of its own. Of the files of another set with one ending, the smallest two do."""
+
+
+def chosen() -> Iterator[str]:
+    taken: Counter[tuple[str, str]] = Counter()
+    sizes = {path.relative_to(DATA).as_posix(): path.stat().st_size for path in DATA.rglob("*") if path.is_file()}
+    for uri in sorted(sizes, key=lambda uri: (sizes[uri], uri)):
+        kind = uri.partition("/")[0], uri.rpartition(".")[2]
+        taken[kind] += 1
+        if taken[kind] <= 2 or (kind[0] in CASES and not uri.endswith(".expected.md")):
+            yield uri
+
+
+FILES = list(chosen())
 
 
 @pytest.fixture(scope="module")
 def data(server_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     yield from served(
-        server_url, tmp_path_factory.mktemp("data"), sources=[{"name": "docs", "path": str(DATA)}],
+        server_url, tmp_path_factory.mktemp("data"), sources=[{"name": "docs", "path": str(DATA), "include": FILES}],
         parsing={"workers": 2},
     )  # fmt: skip
-
-
-FILES = sorted(path.relative_to(DATA).as_posix() for path in DATA.rglob("*") if path.is_file())
 
 
 @pytest.mark.faults
 @needs_data("")
 @pytest.mark.parametrize("uri", FILES)
-def test_every_view_of_every_file_of_the_data_opens(data: Shown, uri: str) -> None:
+def test_every_view_of_a_file_of_the_data_opens(data: Shown, uri: str) -> None:
     data.every_view(uri)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-_SCRIPTS = "aжαאبकกあ中가ა٣"
-"""A letter of each of twelve scripts."""
+_SCRIPTS = "жא中٣"
+"""A letter of each kind of script whose words have terms of their own kind."""
 
 
 def _repeated(unit: str, before: str = "", after: str = "") -> Callable[[int], str]:
@@ -46,56 +46,67 @@ def _parts(length: int) -> str:
     return "From: a@b.c\n" + "".join(head.format(n=n) for n in range(length // len(head))) + "\ntext\n"
 
 
+_UNITS = {
+    (".txt",): (
+        ("dots", ".", "Contents "),
+        ("spaced dots", ". ", "Contents "),
+        ("digits", "7", ""),
+        ("digits and stops", "1.", ""),
+        ("quotes and stops", '." ', "a"),
+        ("marks on one letter", "\u0301", "a"),
+        ("ellipses", "…", "a"),
+        ("mail addresses", "a@b.", ""),
+        ("commas at line ends", "a,\n", ""),
+        ("abbreviations", "e.g. Dr. No. 5 vs. J. ", ""),
+        ("initials", "J. ", ""),
+        ("words without stops", "word ", ""),
+        ("right to left", "שלום עולם. ", ""),
+        ("Chinese", "中文句子。", ""),
+        ("no spaces", "abcdefghij", ""),
+    ),
+    (".md",): (
+        ("opening brackets", "[", ""),
+        ("closing brackets", ")", "a"),
+        ("double brackets", "[[a](", ""),
+        ("quotes", '"', "a"),
+        ("stars", "*", "a"),
+        ("emphasis", "*a **b ", ""),
+        ("underscored", "_a __b ", ""),
+        ("backticks", "`", "a"),
+        ("backticks of many lengths", "`a``b```c````", ""),
+        ("pictures", "![a](b ", ""),
+        ("entities", "&amp;", ""),
+        ("addresses", "http://a.", ""),
+        ("less-than signs", "<", ""),
+        ("comments", "<!--", ""),
+        ("backslashes", "\\", ""),
+        ("quoted lines", "> a\n", ""),
+        ("nested quotes", ">", ""),
+    ),
+    (".txt", ".md"): (
+        ("underscores", "_", "Signature: "),
+        ("spaces", " ", "a"),
+        ("tabs", "\t", "a"),
+        ("pipes", "|", ""),
+        ("hyphens", "-", "a"),
+        ("one letter a line", "a\n", ""),
+        ("tiny paragraphs", "a b.\n\n", ""),
+        ("list items", "- item\n", ""),
+        ("numbered items", "1. item\n", ""),
+        ("headings", "# A\n\n", ""),
+        ("sentences", "A short one. ", ""),
+        ("rules", "---\n", "a\n\n"),
+    ),
+}
+"""What is repeated, with its name and what stands before it, by the formats whose readers see more in it than letters.
+What is made of a text after reading is the same in both."""
+
 TEXTS: dict[str, tuple[str, Callable[[int], str]]] = {
     **{
         f"{name} in {suffix}": (suffix, _repeated(unit, before))
-        for suffix in (".txt", ".md")
-        for name, unit, before in (
-            ("dots", ".", "Contents "),
-            ("spaced dots", ". ", "Contents "),
-            ("underscores", "_", "Signature: "),
-            ("digits", "7", ""),
-            ("digits and stops", "1.", ""),
-            ("spaces", " ", "a"),
-            ("tabs", "\t", "a"),
-            ("opening brackets", "[", ""),
-            ("closing brackets", ")", "a"),
-            ("double brackets", "[[a](", ""),
-            ("quotes", '"', "a"),
-            ("quotes and stops", '." ', "a"),
-            ("pipes", "|", ""),
-            ("marks on one letter", "\u0301", "a"),
-            ("stars", "*", "a"),
-            ("emphasis", "*a **b ", ""),
-            ("underscored", "_a __b ", ""),
-            ("backticks", "`", "a"),
-            ("backticks of many lengths", "`a``b```c````", ""),
-            ("pictures", "![a](b ", ""),
-            ("hyphens", "-", "a"),
-            ("ellipses", "…", "a"),
-            ("entities", "&amp;", ""),
-            ("addresses", "http://a.", ""),
-            ("mail addresses", "a@b.", ""),
-            ("less-than signs", "<", ""),
-            ("comments", "<!--", ""),
-            ("backslashes", "\\", ""),
-            ("one letter a line", "a\n", ""),
-            ("commas at line ends", "a,\n", ""),
-            ("tiny paragraphs", "a b.\n\n", ""),
-            ("list items", "- item\n", ""),
-            ("numbered items", "1. item\n", ""),
-            ("headings", "# A\n\n", ""),
-            ("quoted lines", "> a\n", ""),
-            ("nested quotes", ">", ""),
-            ("abbreviations", "e.g. Dr. No. 5 vs. J. ", ""),
-            ("initials", "J. ", ""),
-            ("words without stops", "word ", ""),
-            ("sentences", "A short one. ", ""),
-            ("right to left", "שלום עולם. ", ""),
-            ("Chinese", "中文句子。", ""),
-            ("rules", "---\n", "a\n\n"),
-            ("no spaces", "abcdefghij", ""),
-        )
+        for suffixes, units in _UNITS.items()
+        for suffix in suffixes
+        for name, unit, before in units
     },
     **{f"a word of {letter}": (".txt", _repeated(letter)) for letter in _SCRIPTS},
     "a deep list": (".md", _deep_list),
