@@ -77,7 +77,8 @@ rest: $(STAMP)  ## The tests that `make test` leaves out: every fault, and what 
 	$(PYTEST) $(MANY) tests -m faults
 
 faults: $(STAMP)  ## `rest`, with the faults that `make test` injects among them; writes docs/measured/reliability.md
-	PINCITE_FUZZ_INPUTS=2000 $(PYTEST) $(MANY) tests -m 'faults or case or defends' --reliability=docs/measured/reliability.md
+	PINCITE_FUZZ_INPUTS=2000 PINCITE_ALL_VIEWS=1 $(PYTEST) $(MANY) tests -m 'faults or case or defends' \
+		--reliability=docs/measured/reliability.md
 
 browser: $(STAMP)
 	@command -v chromium >/dev/null || { echo 'the UI is tested in chromium: apt-get install chromium, then again'; exit 1; }
