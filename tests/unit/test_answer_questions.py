@@ -1,15 +1,18 @@
-"""The questions for answers in tests/data/answers: their numbers, and each quote word for word in the parsed text."""
+"""The questions for answers in tests/data/answers: their numbers, each quote word for word in the parsed text, and the
+titles by which the documents are told apart."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from pipelines.evaluation.document_map import DocumentMap
 from pipelines.evaluation.golden import GoldenQuestion, golden_questions, map_questions
+from pipelines.records import Element, ParsedDocument
 from tests.support.documents import parse_document, raw_of
 from tests.support.places import DATA, LIBRARY, ROOT, needs_data
 
@@ -23,9 +26,9 @@ def questions(name: str) -> list[GoldenQuestion]:
     return golden_questions(((number, json.loads(line)) for number, line in enumerate(lines, start=1)), name)
 
 
-def document_map(root: Path, uri: str) -> DocumentMap:
-    path = root / uri
-    return DocumentMap.from_elements(root.name, uri, *parse_document(raw_of(path), path))
+@cache
+def parsed(path: Path) -> tuple[ParsedDocument, list[Element]]:
+    return parse_document(raw_of(path), path)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -42,7 +45,7 @@ def test_no_question_stands_twice() -> None:
 def test_each_quote_stands_word_for_word_where_it_is_said_to(corpus: str, root: Path) -> None:
     found = [question for part in ("dev", "held") for question in questions(f"{corpus}.{part}")]
     documents = {gold.uri: None for question in found for gold in question.gold}
-    maps = {uri: document_map(root, uri) for uri in documents}
+    maps = {uri: DocumentMap.from_elements(root.name, uri, *parsed(root / uri)) for uri in documents}
     texts = {uri: " ".join(document.body.split()) for uri, document in maps.items()}
     assert map_questions(found, maps.values())[1] == []
     assert [
@@ -53,3 +56,16 @@ def test_each_quote_stands_word_for_word_where_it_is_said_to(corpus: str, root: 
     ] == []
     of_documents = {".csv", ".docx", ".html", ".md", ".pdf", ".txt", ".xlsx"}
     assert {str(path.relative_to(root)) for path in root.rglob("*") if path.suffix in of_documents} == set(maps)
+
+
+@needs_data("policies")
+def test_titles_of_real_policies_tell_them_apart() -> None:
+    titles = {path.name: parsed(path)[0].title for path in (DATA / "policies").glob("*.pdf")}
+    assert titles == {
+        "Benefit_Options.pdf": "Contoso Electronics – Plan and Benefit Packages",
+        "Northwind_Health_Plus_Benefits_Details.pdf": "Contoso Electronics – Northwind Health Plus Plan",
+        "Northwind_Standard_Benefits_Details.pdf": "Contoso Electronics – Northwind Health Standard Plan",
+        "PerksPlus.pdf": "PerksPlus Health and Wellness Reimbursement Program for Contoso Electronics Employees",
+        "employee_handbook.pdf": "Contoso Electronics Employee Handbook",
+        "role_library.pdf": "Roles Descriptions at Contoso Electronics",
+    }

@@ -59,7 +59,7 @@ def updated(
     return records(search.links()), len(asked)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(
     WORLDS,
     st.lists(CHANGES, min_size=1, max_size=4),

@@ -90,7 +90,7 @@ def made(world: Mapping[str, Sentence], floor: float, most: int, block: int, **b
         return sentence_links(ids, [world[name][0] for name in ids], vectors, floor, most, **before)
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(
     WORLDS,
     st.lists(CHANGES, min_size=1, max_size=4),

@@ -76,7 +76,7 @@ def letters(text: str) -> str:
 
 
 @pytest.mark.parametrize("strategy", sorted(SPLITTERS))
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(st.lists(BLOCKS, min_size=1, max_size=12), st.sampled_from([16, 40, 320]))
 def test_every_character_is_in_one_sentence_at_its_place_and_the_chain_is_whole(
     strategy: str, blocks: list[Block], target: int

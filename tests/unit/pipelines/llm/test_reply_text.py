@@ -49,7 +49,7 @@ MIXED = st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=14).map
 LINK = re.compile(r"://|\]\(|<a\s[^<>]*>|\bwww\.\w|\b(?:mailto|javascript):\S", re.IGNORECASE)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(MIXED, st.integers(1, 80))
 def test_cleaning_again_changes_nothing_and_no_link_is_left(text: str, characters: int) -> None:
     made = clean(text, characters)

@@ -20,7 +20,6 @@ from pipelines.records import Block, BlockCell, Box, ParsedFile, RawDocument, Te
 from tests.support.documents import elements_of, pdf_of
 from tests.support.matching_steps import Matcher
 from tests.support.pattern_attacks import steps
-from tests.support.places import DATA, needs_data
 
 RAW = RawDocument("d", "s", "folder/gold.docx", "h", 10, "application/x", None, None, None, None, (), {})
 SHEET = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -250,19 +249,6 @@ def test_a_plain_file_is_called_by_its_name(tmp_path: Path) -> None:
         tmp_path / "gold.pdf", [[(72, 700 - 14 * at, "guests leave their keys here, and") for at in range(9)]]
     )
     assert elements_of(path)[0].title_is_file_name
-
-
-@needs_data("policies")
-def test_titles_of_real_policies_tell_them_apart() -> None:
-    titles = {path.name: elements_of(path)[0].title for path in sorted((DATA / "policies").glob("*.pdf"))}
-    assert titles == {
-        "Benefit_Options.pdf": "Contoso Electronics – Plan and Benefit Packages",
-        "Northwind_Health_Plus_Benefits_Details.pdf": "Contoso Electronics – Northwind Health Plus Plan",
-        "Northwind_Standard_Benefits_Details.pdf": "Contoso Electronics – Northwind Health Standard Plan",
-        "PerksPlus.pdf": "PerksPlus Health and Wellness Reimbursement Program for Contoso Electronics Employees",
-        "employee_handbook.pdf": "Contoso Electronics Employee Handbook",
-        "role_library.pdf": "Roles Descriptions at Contoso Electronics",
-    }
 
 
 # ---------------------------------------------------------------- texts and sheets

@@ -496,7 +496,7 @@ def test_a_note_of_one_word_is_not_lost(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_hostile_markdown_is_read(tmp_path: Path, unit: str) -> None:
-    assert parse(written(tmp_path, unit * 1_500)).origin == "markdown-it"
+    assert parse(written(tmp_path, unit * 1_100)).origin == "markdown-it"
 
 
 # ---------------------------------------------------------------- marks of pandoc, Docusaurus and Nougat

@@ -45,11 +45,11 @@ def test_places_that_spans_claim_take_no_memory(tmp_path: Path, name: str) -> No
     path = tmp_path / f"page{ending}"
     _parsed(path, make(2))
     tracemalloc.start()
-    blocks = _parsed(path, make(1000))
+    blocks = _parsed(path, make(400))
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert len(blocks[0].cells) == 2000
-    assert most < 12 << 20
+    assert len(blocks[0].cells) == 800
+    assert most < 5 << 20
 
 
 @pytest.mark.parametrize("unit", ["---  ---\n", "---  ---\n----  --\n", "---  ---\n---\n"])

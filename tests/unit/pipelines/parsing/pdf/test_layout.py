@@ -301,7 +301,7 @@ RULES = st.lists(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.lists(ITEMS, max_size=14), RULES), min_size=1, max_size=4))
 def test_no_letter_is_lost_on_any_page(content: list[tuple[list[PdfItem], list[PdfRule]]]) -> None:
     pages = [page(number, *items, rules=tuple(rules)) for number, (items, rules) in enumerate(content, start=1)]
