@@ -514,8 +514,9 @@ def test_vectors_of_presets_without_torch_are_those_of_sentence_transformers(nam
     assert found.shape == wanted.shape == (2 * len(TEXTS), 384) and np.abs(found - wanted).max() < 1e-4
     assert made.tokens == theirs.tokens, "their cost is counted alike"
     assert made.pieces(TEXTS) == theirs.pieces(TEXTS)
-    question, answer, other = made.passages(ENGLISH)
-    assert question @ answer > question @ other + (0.3 if name == "english-small" else 0)
+    if name == "english-small":
+        question, answer, other = made.passages(ENGLISH)
+        assert question @ answer > question @ other + 0.3
 
 
 @pytest.mark.faults
