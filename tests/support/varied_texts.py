@@ -8,6 +8,6 @@ TEXTS = (
     "东京的酒店限额是多少",
     "  blanks\n\tand  lines ",
     "😀 naïve ünïcödé",
-    "word " * 1200,
-    "x" * 3000,
+    "word " * 700,
+    "x" * 1500,
 )

@@ -21,7 +21,7 @@ HANG_SECONDS = 1800.0
 """Seconds after which what has not happened is taken for a hang: half an hour, which no machine needs for one step."""
 AT_ONCE_SECONDS = 0.2
 """Seconds given to what never ends, so that every machine passes the limit and none waits long for it."""
-_PAUSE_SECONDS = 0.02
+PAUSE_SECONDS = 0.02
 """Seconds between two looks: short beside any process's start, and long enough to leave the processor to others."""
 
 
@@ -35,7 +35,7 @@ def until(holds: Callable[[], T], what: str | Callable[[], str] = "", process: s
         if gone or time.monotonic() > latest:
             told = what if isinstance(what, str) else what()
             raise AssertionError(f"it has not happened{' and the process has ended' if gone else ''}: {told}")
-        time.sleep(_PAUSE_SECONDS)
+        time.sleep(PAUSE_SECONDS)
 
 
 def opened(pids: Iterable[int]) -> list[int]:

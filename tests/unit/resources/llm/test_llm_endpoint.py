@@ -306,8 +306,10 @@ def said(logprobs: Any = None) -> dict[str, Any]:
     return {"choices": [{"message": {"content": "said"}, "finish_reason": "stop", "logprobs": logprobs}]}
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("code", [200, 400])
+@pytest.mark.parametrize(
+    ("code", "place"),
+    [*((200, place) for place in PLACES), *((400, place) for place in ("the whole", "an error", "an error's message"))],
+)
 def test_a_value_of_another_type_gives_a_reply_or_a_named_failure(server: LlmServer, place: str, code: int) -> None:
     made, prompt = endpoint(server), Prompt("Be short.", "What is a boiler?", 40, top_logprobs=2)
     for name, odd in ODD.items():
