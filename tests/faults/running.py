@@ -184,7 +184,8 @@ class Reader:
     def _read(self) -> None:
         try:
             with open_index(self._located) as opened:
-                while not self._done.wait(0.2 if self.polled else 0):
+                self.polled.append(answer(opened))
+                while not self._done.wait(0.2):
                     self.polled.append(answer(opened))
                 self.polled.append(answer(opened))
         except BaseException as error:
