@@ -143,7 +143,14 @@ def divide_here() -> None:
     DocumentPool.warm = lambda self, documents: None  # type: ignore[method-assign]
 
 
-def _run(arguments: list[str], point: str | None, number: int, output: Path, there: Connection, limit: int) -> None:
+def without_dagster() -> None:
+    """Runs go as the product makes small ones, whatever their size: Dagster is most of the time of a small run."""
+    from pincite import run
+
+    run.dagster_job = run.direct_run  # type: ignore[assignment]
+
+
+def _run(arguments: list[str], point: str | None, number: int, dagster: bool, output: Path, there: Connection) -> None:
     os.setsid()
     for stream, name in ((sys.stdout, "out"), (sys.stderr, "err")):
         with open(output / name, "wb") as file:
@@ -154,12 +161,9 @@ def _run(arguments: list[str], point: str | None, number: int, output: Path, the
         there.send(point)
         there.recv()
 
-    if limit:
-        import resource
-
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
     divide_here()
+    if not dagster:
+        without_dagster()
     if point:
         wrap(point, number, wait)
     sys.argv = ["pincite", *arguments]
@@ -204,11 +208,13 @@ class HeldRun:
     """A started command; `reached` waits for its point, `go_on` lets it pass. One that does neither come to its
     point nor end fails the test."""
 
-    def __init__(self, output: Path, arguments: list[str], point: str | None, number: int, limit: int) -> None:
+    def __init__(
+        self, output: Path, arguments: list[str], point: str | None, number: int, dagster: bool = False
+    ) -> None:
         output.mkdir(parents=True, exist_ok=True)
         self._output = output
         self._here, there = _CONTEXT.Pipe()
-        self._process = _CONTEXT.Process(target=_run, args=(arguments, point, number, output, there, limit))
+        self._process = _CONTEXT.Process(target=_run, args=(arguments, point, number, dagster, output, there))
         self._process.start()
         there.close()
 
@@ -264,11 +270,11 @@ class HeldRun:
 
 @contextmanager
 def held_run(
-    output: Path, *arguments: str | Path, point: str | None = None, number: int = 1, file_limit: int = 0
+    output: Path, *arguments: str | Path, point: str | None = None, number: int = 1, dagster: bool = False
 ) -> Iterator[HeldRun]:
-    """A command that waits at the pass of this number of a point; no file that it writes may pass
-    `file_limit` bytes, where one is given."""
-    run = HeldRun(output, [str(argument) for argument in arguments], point, number, file_limit)
+    """A command that waits at the pass of this number of a point. A run that is not small goes through Dagster only if
+    `dagster` says so."""
+    run = HeldRun(output, [str(argument) for argument in arguments], point, number, dagster)
     try:
         if point:
             assert run.reached(), f"the run ended before its point: {run.out} {run.err}"

@@ -1,5 +1,6 @@
 """Imported by the server that runs are forked from, and by nobody else: what every run would load."""
 
+import gc
 import tempfile
 from pathlib import Path
 
@@ -17,3 +18,5 @@ from tests.faults import work_here
 work_here.MODELS.load()
 with tempfile.TemporaryDirectory() as folder, run_history(dagster_home(Path(folder))):
     pass  # loads the parts of Dagster that dagster.yaml names
+gc.collect()
+gc.freeze()  # a collection in a fork would else write to every page that it shares

@@ -184,9 +184,10 @@ class Reader:
     def _read(self) -> None:
         try:
             with open_index(self._located) as opened:
-                while not self._done.is_set():
+                self.polled.append(answer(opened))
+                while not self._done.wait(0.2):
                     self.polled.append(answer(opened))
-                    self._done.wait(0.05)
+                self.polled.append(answer(opened))
         except BaseException as error:
             self._error = error
 

@@ -148,17 +148,17 @@ def test_no_text_is_longer_than_the_embedder_takes(
     record_property("injected", 2)
     with changed(empty, server_url, tmp_path / "project", unchanged) as project:
         project.configure(embedder={**project.settings["embedder"], "max_tokens": LIMIT})
-        project.write("word.txt", "x" * 1_000_000)
-        project.write("deep.md", "\n\n".join(f"{'#' * (1 + at % 6)} Heading {at}" for at in range(10_000)))
+        project.write("word.txt", "x" * 100_000)
+        project.write("deep.md", "\n\n".join(f"{'#' * (1 + at % 6)} Heading {at}" for at in range(2_000)))
         endpoint.forget()
         assert project.index()["documents"]["failed"] == []
         assert max(len(TokenIndex(text).starts) for text in endpoint.texts) <= LIMIT
         of = "FROM g0001.chunks JOIN g0001.documents USING (doc_id) WHERE uri = %s"
-        assert project.rows(f"SELECT sum(length(text)) {of}", "word.txt") == [(1_000_000,)]
+        assert project.rows(f"SELECT sum(length(text)) {of}", "word.txt") == [(100_000,)]
         shown = " ".join(
             row for (row,) in project.rows(f"SELECT text || array_to_string(header_chain, ' ') {of}", "deep.md")
         )
-        assert {int(number) for number in re.findall(r"Heading (\d+)", shown)} == set(range(10_000))
+        assert {int(number) for number in re.findall(r"Heading (\d+)", shown)} == set(range(2_000))
         assert_verified(project)
 
 

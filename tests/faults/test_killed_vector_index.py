@@ -79,18 +79,23 @@ def building(project: Project, run: HeldRun) -> int:
 
 
 @pytest.mark.case(5)
-@pytest.mark.parametrize("killed", [the_run, the_backend, the_server])
 def test_an_index_that_was_half_built_is_built_by_the_next_run_and_never_published(
-    killed: Callable[[Project, HeldRun, int], None], project: Project, tmp_path: Path
+    project: Project, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    with held_run(tmp_path / "run", "index", "--config", project.config, "--json", point="building") as run:
-        killed(project, run, building(project, run))
-        if killed is not the_run:
-            assert run.ended() == 1, run.out
+    """The run that follows a kill begins to build again, and meets the next kill; the one after the last is let be."""
+    kills = (the_backend, the_server, the_run)
+    record_property("injected", len(kills))
+    command = ("index", "--config", project.config, "--json")
+    for killed in kills:
+        with held_run(tmp_path / killed.__name__, *command, point="building") as run:
+            killed(project, run, building(project, run))
+            if killed is not the_run:
+                assert run.ended() == 1, run.out
+        with running_server(project.state):
+            if killed is not the_run:  # for whom the server may have built it to the end
+                assert project.rows(VALID) == []
+            assert project.rows("SELECT count(*) FROM pincite.live") == [(0,)]
     with running_server(project.state):
-        if killed is not the_run:  # for whom the server may have built it to the end
-            assert project.rows(VALID) == []
-        assert project.rows("SELECT count(*) FROM pincite.live") == [(0,)]
         assert project.index()["published"] is True
         assert project.rows(VALID) == [(True,)]
         assert_verified(project)

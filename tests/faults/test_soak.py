@@ -103,7 +103,7 @@ def assert_found(seen: set[str], public: Mapping[str, str]) -> None:
 def crash(folder: Folder, output: Path, rest: Callable[[], Any]) -> bool:
     """Whether a run was killed at a point: it may not come to it."""
     point, number = folder.chance.choice(sorted(POINTS.keys() - NOT_REACHED)), folder.chance.choice((1, 1, 2))
-    run = HeldRun(output, ["index", "--config", str(folder.project.config)], point, number, 0)
+    run = HeldRun(output, ["index", "--config", str(folder.project.config)], point, number)
     try:
         if run.reached():
             run.kill()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -57,9 +58,10 @@ def test_a_worker_that_lost_its_lock_changes_nothing(
     tmp_path: Path,
 ) -> None:
     base, clean = (empty, full[1]) if change is unchanged else (full[0], clean_after(change))
+    held = partial(held_run, tmp_path / "run", "index", point=point, number=number, dagster=point == "built")
     with (
         changed(base, server_url, tmp_path / "project", change) as project,
-        held_run(tmp_path / "run", "index", "--config", project.config, "--json", point=point, number=number) as stale,
+        held("--config", project.config, "--json") as stale,
     ):
         other = project.run("index")
         assert (other.code, other.json["error"]["code"]) == (1, "busy")

@@ -171,17 +171,17 @@ def test_a_reader_launches_nothing_and_chooses_no_token(tmp_path: Path, monkeypa
             assert runs(client) == 0
 
 
-def test_nothing_of_it_goes_on_when_only_its_first_process_is_killed(tmp_path: Path) -> None:
-    with serving(make_project(tmp_path / "project")) as ui:
-        others = opened(pid for pid in processes(ui.project.state) if pid != ui.process.pid)
-        ui.process.kill()
-        assert len(others) >= 3 and all(map(ended, others))
-    for other in others:
-        os.close(other)
-
-
 def test_a_short_token_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PINCITE_UI_TOKEN", "guess-me")
     ran = make_project(tmp_path / "project", {}).run("ui", "--port", "0")
     assert (ran.code, ran.json["error"]["code"]) == (2, "usage")
     assert "guess-me" not in ran.out + ran.err
+
+
+def test_nothing_of_it_goes_on_when_only_its_first_process_is_killed(ui: Served) -> None:
+    """The last of all, since the others ask it."""
+    others = opened(pid for pid in processes(ui.project.state) if pid != ui.process.pid)
+    ui.process.kill()
+    assert len(others) >= 3 and all(map(ended, others))
+    for other in others:
+        os.close(other)
