@@ -71,6 +71,7 @@ def test_where_no_process_has_room_to_start_the_disk_is_named(tmp_path: Path, mo
     with disk(tmp_path / "small", 64) as small:
         (small / "ballast").write_bytes(bytes(50_000))
         monkeypatch.setenv("TMPDIR", str(small))
+        monkeypatch.setenv("PINCITE_CACHE", str(small / "cache"))  # without models that were unpacked before
         monkeypatch.setattr(tempfile, "tempdir", None)
         with DocumentPool(ParsingSettings(workers=1), tmp_path / "work") as pool:
             pool.warm(FEW_DOCUMENTS + 1)  # so that models are loaded at the start
