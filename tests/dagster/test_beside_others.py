@@ -21,6 +21,7 @@ from pincite.ui.services import _record_direct_runs
 from pipelines.errors import SettingsError
 from resources.dagster_instance.home import PROCESS, STEPS, dagster_home
 from tests.dagster.test_definitions import BUCKETED, WHOLE
+from tests.support.direct_runs import runs_without_dagster
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.places import ROOT
 from tests.support.ports import free_port
@@ -59,10 +60,10 @@ def merged() -> dg.Definitions:
     def report() -> None: ...
 
     index = dg.define_asset_job("index", dg.AssetSelection.assets(chunks))
-    parsed = dg.AssetSelection.assets(["docs", "raw_documents"], ["docs", "parsed_elements"])
+    listed = dg.AssetSelection.assets(["docs", "raw_documents"])
     mine = dg.Definitions(
         assets=[chunks, report],
-        jobs=[index, dg.define_asset_job("parsed", parsed.without_checks())],
+        jobs=[index, dg.define_asset_job("listed", listed.without_checks())],
         schedules=[dg.ScheduleDefinition(name="nightly", job=index, cron_schedule="@daily")],
         resources={"state": "ours", "io_manager": Refusing()},
         executor=dg.multiprocess_executor,
@@ -138,16 +139,16 @@ def test_the_sensor_of_each_index_looks_at_its_own_sources(pair: tuple[Project, 
         assert sensor.job_name == job.name
 
 
-def _parsed() -> dg.JobDefinition:
-    return merged().resolve_job_def("parsed")
+def _listed() -> dg.JobDefinition:
+    return merged().resolve_job_def("listed")
 
 
 def test_a_job_of_the_project_makes_each_step_in_a_process(pair: tuple[Project, Project], tmp_path: Path) -> None:
     with dg.DagsterInstance.from_config(str(dagster_home(tmp_path))) as instance:
-        result = dg.execute_job(dg.reconstructable(_parsed), instance, run_config=QUIET, tags=SPAN)
+        result = dg.execute_job(dg.reconstructable(_listed), instance, run_config=QUIET, tags=SPAN)
         assert result.success
         made = [event.asset_key for event in result.all_events if event.is_step_materialization]
-        assert {key.to_user_string() for key in made if key} == {"docs/raw_documents", "docs/parsed_elements"}
+        assert {key.to_user_string() for key in made if key} == {"docs/raw_documents"}
         run = instance.get_run_by_id(result.run_id)
         assert run and run.tags.keys() & {STEPS, PROCESS} == {STEPS}, "it is left to Dagster whether it lives"
 
@@ -170,7 +171,8 @@ def test_job_and_resource_names_start_with_pincite_without_a_prefix(pair: tuple[
 
 def test_the_command_records_its_runs_under_the_names_of_the_settings(project: Project) -> None:
     project.configure(buckets=1)
-    project.index()
+    with runs_without_dagster():
+        project.index()
     project.configure(dagster={"key_prefix": "docs"})
     assert project.index()["embedded"] == {"chunks": 0, "sentences": 0}, "another name makes nothing again"
     project.write("new.txt", "Umbrellas are kept in the brass stand.")

@@ -8,6 +8,7 @@ import dagster as dg
 import pytest
 
 from tests.dagster.test_materialise import materialise, metadata
+from tests.support.direct_runs import direct_runs
 from tests.support.projects import Project
 
 pytestmark = [pytest.mark.integration, pytest.mark.dagster]
@@ -19,9 +20,10 @@ GOLD = {"id": "1", "question": "Who holds the vault key?", "gold": [{"uri": "arc
 def test_the_scores_of_the_live_index_and_of_those_before_it(project: Project) -> None:
     (project.folder / "questions.jsonl").write_text(json.dumps(GOLD), encoding="utf-8")
     project.configure(publish={"golden": "questions.jsonl", "max_drop": 1.0})
-    project.index()
-    project.configure(chunking={"strategy": "page"})
-    project.index()
+    with direct_runs():
+        project.index()
+        project.configure(chunking={"strategy": "page"})
+        project.index()
     result = materialise(project, ["retrieval_quality"])
     (event,) = result.asset_materializations_for_node("retrieval_quality")
     for name in ("recall@5", "mrr", "ndcg@10", "span_recall"):

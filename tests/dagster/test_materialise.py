@@ -173,24 +173,13 @@ def test_the_checks_of_the_job_pass(run: Run) -> None:
 
 
 @pytest.mark.faults
-def test_backfills_in_parts_make_the_same_rows(
-    run: Run, project: Project, server_url: str, endpoint: EmbeddingServer, tmp_path: Path
-) -> None:
+def test_backfills_in_parts_make_the_same_rows(run: Run, project: Project) -> None:
     whole, _ = run
     wanted = content(whole)
     assert all(wanted[table] for table in ("documents", "chunks", "sentences", "terms", "postings"))
-    with new_database(server_url) as url:
-        settings = {"database": url, "buckets": len(KEYS), "embedder": project.settings["embedder"]}
-        halves = make_project(tmp_path / "halves", **settings)
-        for names in (BEFORE_STATISTICS, BEFORE_INDEX, ("indexed_documents",)):
-            for keys in (KEYS[:2], KEYS[2:]):
-                assert materialise(halves, names, keys).success
-        assert materialise(halves, list(WHOLE)).success
-        assert content(halves) == wanted
-
     for names in (BEFORE_STATISTICS, BEFORE_INDEX, ("indexed_documents",)):
-        for key in reversed(KEYS):
-            assert materialise(project, names, (key,)).success
+        for keys in (KEYS[3:], KEYS[1:3], KEYS[:1]):
+            assert materialise(project, names, keys).success
     assert materialise(project, list(WHOLE)).success
     assert content(project) == wanted
 
@@ -260,12 +249,10 @@ def codes_of(evaluation: dg.AssetCheckEvaluation) -> set[str]:
 
 def test_checks_see_what_was_done_behind_their_back(copied: Project) -> None:
     copied.rows("INSERT INTO g0001.sentence_links VALUES ('nowhere', 'nobody', 0.99)")
+    copied.rows("DELETE FROM g0001.sentences WHERE ordinal = 0")
     made = check(copied)
     assert not made["audited"].passed
     assert "nowhere" in shown(made["audited"])
-
-    copied.rows("DELETE FROM g0001.sentences WHERE ordinal = 0")
-    made = check(copied)
     assert not made["parquet_and_postgres_agree"].passed
     assert "changed by somebody else" in shown(made["parquet_and_postgres_agree"])
     assert codes_of(made["parquet_and_postgres_agree"]) == {"disagree"}

@@ -29,7 +29,7 @@ from tests.dagster.test_materialise import BEFORE_INDEX, BEFORE_STATISTICS, QUIE
 from tests.faults.held_run import called_at_once
 from tests.support.direct_runs import direct_runs
 from tests.support.embedding_server import EmbeddingServer
-from tests.support.projects import Project, content, make_project, new_database
+from tests.support.projects import Project, content, make_project, new_database, project_copy
 
 pytestmark = [pytest.mark.integration, pytest.mark.dagster]
 
@@ -107,28 +107,35 @@ def everything(most: int = MOST_IN_FILE) -> None:
 @pytest.fixture(scope="module")
 def of_one_run(
     server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, list[tuple[Any, ...]]]:
-    """The rows that one run of all buckets makes."""
-    with new_database(server_url) as url, direct_runs():
+) -> Iterator[Project]:
+    """An index that one run of all buckets has made."""
+    with new_database(server_url) as url:
         embedder = {"endpoint": endpoint.url, "model": "fake"}
-        alone = make_project(tmp_path_factory.mktemp("alone") / "project", database=url, buckets=4, embedder=embedder)
-        alone.index()
-        return content(alone)
+        folder = tmp_path_factory.mktemp("alone") / "project"
+        alone = make_project(folder, database=url, embedder=embedder, buckets=4, buckets_per_run=2)
+        with direct_runs():
+            alone.index()
+        yield alone
+
+
+@pytest.fixture
+def indexed(of_one_run: Project, server_url: str, tmp_path: Path) -> Iterator[Project]:
+    """That index, its own to change."""
+    with project_copy(of_one_run, server_url, tmp_path / "copy") as copy, found(copy):
+        yield copy
 
 
 @pytest.mark.faults
-def test_ranges_side_by_side_make_the_rows_of_one_run(
-    parted: Project, of_one_run: dict[str, list[tuple[Any, ...]]]
-) -> None:
+def test_ranges_side_by_side_make_the_rows_of_one_run(parted: Project, of_one_run: Project) -> None:
     with files_of(1):
         everything(1)
-    assert content(parted) == of_one_run
+    assert content(parted) == content(of_one_run)
     assert parted.run("verify").json["ok"] is True
 
 
 @pytest.mark.faults
 def test_ranges_side_by_side_take_over_what_other_buckets_have(
-    parted: Project, of_one_run: dict[str, list[tuple[Any, ...]]], endpoint: EmbeddingServer
+    parted: Project, of_one_run: Project, endpoint: EmbeddingServer
 ) -> None:
     parted.configure(buckets=5)
     with direct_runs():
@@ -137,17 +144,15 @@ def test_ranges_side_by_side_take_over_what_other_buckets_have(
     parted.configure(buckets=4)
     everything()
     assert [text for text in endpoint.texts if text != "dimension"] == []
-    assert content(parted) == of_one_run
+    assert content(parted) == content(of_one_run)
     assert parted.rows("SELECT generation FROM pincite.live") == [(2,)]
     made = parted.rows("SELECT first, after FROM pincite.manifest WHERE table_name = 'chunks'")
     assert all(len(buckets_over(ends, 4)) == 1 for ends in made)
     assert parted.run("verify").json["ok"] is True
 
 
-def test_a_range_may_not_write_other_buckets(parted: Project) -> None:
-    with direct_runs():
-        parted.index()
-    with closing(State(locate(str(parted.config)), Run("one", buckets=frozenset({0, 1})))) as state:
+def test_a_range_may_not_write_other_buckets(indexed: Project) -> None:
+    with closing(State(locate(str(indexed.config)), Run("one", buckets=frozenset({0, 1})))) as state:
         rows, key = state.engine.commits("packed_chunks").rows, state.engine.key("packed_chunks")
         with state.parts.database.share("index", [0, 1]):
             state.catalog.commit([rows[1]], "packed_chunks", key, [rows[1].range], bucket=1)
@@ -168,16 +173,14 @@ def test_a_range_does_nothing_for_the_whole_corpus(parted: Project) -> None:
 
 
 @pytest.mark.faults
-def test_a_range_mends_what_is_damaged_of_its_own_buckets_alone(parted: Project) -> None:
-    with direct_runs():
-        parted.index()
+def test_a_range_mends_what_is_damaged_of_its_own_buckets_alone(indexed: Project) -> None:
     damaged = {
-        first: next(parted.state.glob(f"parquet/chunks/*/{first}-*.parquet")) for first in ("00000000", "80000000")
+        first: next(indexed.state.glob(f"parquet/chunks/*/{first}-*.parquet")) for first in ("00000000", "80000000")
     }
     for file in damaged.values():
         file.write_bytes(file.read_bytes()[:-1] + b"?")
     launch(BEFORE_INDEX, HALVES[0])
-    assert parted.rows("SELECT first FROM pincite.manifest WHERE table_name = 'chunks' AND run_id <> ''")
+    assert indexed.rows("SELECT first FROM pincite.manifest WHERE table_name = 'chunks' AND run_id <> ''")
     assert damaged["80000000"].read_bytes().endswith(b"?")
 
 
@@ -247,7 +250,7 @@ def opened(server_url: str, tmp_path: Path) -> Iterator[tuple[dg.DagsterInstance
     with (
         new_database(server_url) as url,
         Database(url, tmp_path) as database,
-        dg.DagsterInstance.from_config(str(dagster_home(tmp_path))) as instance,
+        dg.DagsterInstance.ephemeral() as instance,
     ):
         yield instance, database, url
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +13,18 @@ import pytest
 from dagster._core.remote_origin import InProcessCodeLocationOrigin
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from dagster._core.workspace.context import WorkspaceProcessContext
-from dagster._core.workspace.load_target import InProcessWorkspaceLoadTarget, ModuleTarget, WorkspaceLoadTarget
+from dagster._core.workspace.load_target import InProcessWorkspaceLoadTarget
 from dagster_webserver.app import create_app_from_workspace_process_context
 from starlette.testclient import TestClient
 
 from assets.definitions import build_defs
 from pipelines.errors import IndexStateError
+from resources.dagster_instance.home import dagster_home
 from resources.generations.direct_run import FAILED, PRESENT
 from tests.dagster.test_automation import QUIET
 from tests.dagster.test_materialise import metadata
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import DOCUMENTS, Project, make_project, new_database, project_copy
-from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.dagster]
 
@@ -40,16 +39,7 @@ CHECKS = """query($key: AssetKeyInput!) { assetNodeOrError(assetKey: $key) { ...
 LATEST = """query($key: AssetKeyInput!) { assetOrError(assetKey: $key) { ... on Asset {
   assetMaterializations(limit: 4) { partition metadataEntries { label ... on IntMetadataEntry { intValue }
   ... on TextMetadataEntry { text } ... on TableMetadataEntry { table { records } } } } } } }"""
-LAUNCH = """mutation($params: ExecutionParams!) { launchPipelineExecution(executionParams: $params) { __typename
-  ... on LaunchRunSuccess { run { runId } } ... on PythonError { message }
-  ... on RunConfigValidationInvalid { errors { message } } } }"""
 
-
-LAUNCHING = """
-telemetry: {enabled: false}
-run_coordinator: {module: dagster._core.run_coordinator, class: DefaultRunCoordinator}
-"""
-"""Runs are launched at once, without the queue of a daemon."""
 BUCKETS = 2
 SPAN = {"dagster/asset_partition_range_start": "00", "dagster/asset_partition_range_end": "01"}
 ONE = {"dagster/asset_partition_range_start": "00", "dagster/asset_partition_range_end": "00"}
@@ -97,34 +87,6 @@ class Webserver:
         found = self.ask(LATEST, key={"path": [name]})["assetOrError"]["assetMaterializations"]
         return {each["partition"]: values(each["metadataEntries"]) for each in reversed(found)}
 
-    def launch(self, *names: str) -> dict[str, str]:
-        """Launch one run of assets without partitions, as "Materialize" does; return its tags when it has ended."""
-        selection = [{"path": [name]} for name in names]
-        (repository,) = self.instance_repositories()
-        selector = {**repository, "pipelineName": "__ASSET_JOB", "assetSelection": selection}
-        given = {"selector": selector, "runConfigData": json.dumps(QUIET), "mode": "default"}
-        launched = self.ask(LAUNCH, params=given)["launchPipelineExecution"]
-        assert launched["__typename"] == "LaunchRunSuccess", launched
-        run_id = launched["run"]["runId"]
-
-        def ended() -> dg.DagsterRun | None:
-            run = self.instance.get_run_by_id(run_id)
-            return run if run and run.is_finished else None
-
-        run = until(ended, "the run ends")
-        assert run is not None
-        assert run.is_success, [
-            entry.dagster_event.message
-            for entry in self.instance.all_logs(run_id)
-            if entry.dagster_event and entry.dagster_event.is_failure
-        ]
-        return dict(run.tags)
-
-    def instance_repositories(self) -> list[dict[str, str]]:
-        found = self.ask("{ repositoriesOrError { ... on RepositoryConnection { nodes { name location { name } } } } }")
-        nodes = found["repositoriesOrError"]["nodes"]
-        return [{"repositoryName": node["name"], "repositoryLocationName": node["location"]["name"]} for node in nodes]
-
 
 def plain(metadata: Mapping[str, dg.MetadataValue]) -> dict[str, Any]:
     """Metadata by label, as it was given."""
@@ -166,29 +128,15 @@ def project(made: Project, server_url: str, tmp_path: Path, monkeypatch: pytest.
         yield copy
 
 
-@contextmanager
-def opened(project: Project, target: WorkspaceLoadTarget) -> Iterator[Webserver]:
-    """A webserver over the instance that has recorded the runs of a project."""
-    home = project.state / "dagster"
-    (home / "dagster.yaml").write_text(LAUNCHING)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DAGSTER_HOME", str(home))
-        with dg.DagsterInstance.from_config(str(home)) as instance, WorkspaceProcessContext(instance, target) as found:
-            yield Webserver(found, instance)
-
-
 @pytest.fixture
 def webserver(project: Project) -> Iterator[Webserver]:
-    """A webserver that has loaded the assets into this process, and launches nothing."""
+    """A webserver over the instance that has recorded the runs of a project. It has loaded the assets into this
+    process."""
     loaded = LoadableTargetOrigin(executable_path=sys.executable, module_name="assets.definitions")
-    with opened(project, InProcessWorkspaceLoadTarget(InProcessCodeLocationOrigin(loaded))) as found:
-        yield found
-
-
-def launching(project: Project) -> AbstractContextManager[Webserver]:
-    """A webserver that launches runs, as processes of their own."""
-    target = ModuleTarget("pincite.definitions", attribute=None, working_directory=None, location_name="pincite")
-    return opened(project, target)
+    target = InProcessWorkspaceLoadTarget(InProcessCodeLocationOrigin(loaded))
+    home = str(dagster_home(project.state))
+    with dg.DagsterInstance.from_config(home) as instance, WorkspaceProcessContext(instance, target) as found:
+        yield Webserver(found, instance)
 
 
 @pytest.fixture
@@ -203,6 +151,15 @@ def run(instance: dg.DagsterInstance, tags: dict[str, str] = SPAN, *names: str) 
     job = build_defs().resolve_job_def("index")
     selection = [dg.AssetKey(name) for name in names] or None
     result = job.execute_in_process(QUIET, instance=instance, tags=tags, asset_selection=selection)
+    assert result.success
+    return result
+
+
+def materialise(instance: dg.DagsterInstance, *names: str) -> dg.ExecuteInProcessResult:
+    """One run of assets without partitions, as "Materialize" makes it."""
+    job = build_defs().resolve_implicit_global_asset_job_def()
+    selection = [dg.AssetKey(name) for name in names]
+    result = job.execute_in_process(QUIET, instance=instance, asset_selection=selection)
     assert result.success
     return result
 
@@ -234,8 +191,7 @@ def test_a_swap_is_seen_and_done_from_the_page(project: Project, webserver: Webs
         run(webserver.instance, {"dagster/backfill": "half"}, "sentence_links")
 
     # The rest: materialising what the lineage shows as unsynced does the swap, each stage once, and nothing is left.
-    with launching(project) as other:
-        tags = other.launch(*webserver.stale())
+    tags = materialise(webserver.instance, *webserver.stale()).dagster_run.tags
     computed = sum(values["documents computed"] for values in webserver.latest("sentence_embeddings").values())
     assert computed == len(project.rows("SELECT 1 FROM g0002.documents")), "no later pass hides what was done"
     assert (tags["pincite/generation"], tags["pincite/embedder"]) == ("2", "another")
@@ -280,9 +236,7 @@ def test_the_index_alone_makes_all_that_it_lacks_with_its_checks(project: Projec
     project.configure(embedder={**project.settings["embedder"], "model": "another"}, chunking={"target_tokens": 60})
     webserver.look_again()
     assert {"corpus_statistics", "term_statistics", "search_index"} <= webserver.stale()
-    job = build_defs().resolve_implicit_global_asset_job_def()
-    alone = [dg.AssetKey("search_index")]
-    assert job.execute_in_process(QUIET, instance=webserver.instance, asset_selection=alone).success
+    materialise(webserver.instance, "search_index")
     assert webserver.stale() <= {"retrieval_quality"}
     passed, told = webserver.check("parsed_elements", FAILED)
     assert not passed and [row["document"] for row in told["failed documents"]] == ["torn.pdf"]
@@ -290,17 +244,20 @@ def test_the_index_alone_makes_all_that_it_lacks_with_its_checks(project: Projec
 
 
 def test_a_check_is_evaluated_without_its_asset(project: Project, instance: dg.DagsterInstance) -> None:
-    project.configure(embedder={**project.settings["embedder"], "model": "another"})
-    run(instance, {"dagster/backfill": "all", **SPAN}, "corpus_statistics", "chunk_embeddings")
-    checked = dg.AssetSelection.checks(*(dg.AssetCheckKey(dg.AssetKey(name), PRESENT) for name in EMBEDDED))
+    selected = dg.AssetSelection.checks(*(dg.AssetCheckKey(dg.AssetKey(name), PRESENT) for name in EMBEDDED))
     definitions = build_defs()
-    result = dg.materialize(
-        [each for each in definitions.assets or [] if isinstance(each, dg.AssetsDefinition)],
-        selection=checked,
-        instance=instance,
-        resources=dict(definitions.resources or {}),
-        run_config=QUIET,
-    )
-    passed = {item.asset_key.to_user_string(): item.passed for item in result.get_asset_check_evaluations()}
-    assert passed == {"chunk_embeddings": True, "sentence_embeddings": False}
-    assert not result.get_asset_materialization_events()
+
+    def passed() -> dict[str, bool]:
+        result = dg.materialize(
+            [each for each in definitions.assets or [] if isinstance(each, dg.AssetsDefinition)],
+            selection=selected,
+            instance=instance,
+            resources=dict(definitions.resources or {}),
+            run_config=QUIET,
+        )
+        assert not result.get_asset_materialization_events()
+        return {item.asset_key.to_user_string(): item.passed for item in result.get_asset_check_evaluations()}
+
+    assert passed() == dict.fromkeys(EMBEDDED, True)
+    project.configure(embedder={**project.settings["embedder"], "model": "another"})
+    assert passed() == dict.fromkeys(EMBEDDED, False)
