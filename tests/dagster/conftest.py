@@ -12,12 +12,12 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 
 from tests.support.embedding_server import EmbeddingServer, embedding_server
-from tests.support.projects import Project, kept_workers, make_project, new_database, running_server
+from tests.support.projects import Project, kept_workers, make_project, new_database, shared_server
 
 
 @pytest.fixture(scope="package")
-def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running_server(tmp_path_factory.mktemp("server")) as url, kept_workers():
+def server_url() -> Iterator[str]:
+    with shared_server() as url, kept_workers():
         yield url
 
 
