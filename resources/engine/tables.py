@@ -100,6 +100,9 @@ EMPTY = "empty"
 """The last part of the name of a table without documents, which has no file."""
 PEEKED = 64 << 20
 """Bytes of peeked columns of remote files that are kept in memory, so that they are not fetched again."""
+KEPT_FILES, KEPT_BYTES = 512, 64 << 10
+"""Files whose states are kept in memory, and the most bytes of these of each: every stage reads the states of all its
+inputs, and opening a small file takes longer than what is in it."""
 
 
 _DIVIDED = re.compile(r"/([0-9a-f]{8})-([0-9a-f]{8}|g)-")
@@ -128,6 +131,7 @@ class ParquetTables:
     def __init__(self, root: str | Files) -> None:
         self.files_kept = LocalFiles(root) if isinstance(root, str) else root
         self._peeked: OrderedDict[tuple[str, ...], tuple[str, pa.Table]] = OrderedDict()
+        self._states: dict[str, pa.Table] = {}
         self.damaged: dict[str, None] = {}
         """Files found damaged by this process, in the order in which they were found."""
 
@@ -258,10 +262,17 @@ class ParquetTables:
         """Return the states as a table: doc_id and the fields of DocumentState, in order of doc_id."""
         if is_empty(name):
             return states_schema().empty_table()
+        if (known := self._states.get(name)) is not None:
+            self.require_intact(name)
+            return known
         footer = self._open(name).metadata.metadata
-        if STATES in footer:
-            return unpack_states(footer[STATES])
-        return table_of_json(json.loads(footer[FOOTER])["documents"])
+        packed = footer.get(STATES)
+        found = unpack_states(packed) if packed else table_of_json(json.loads(footer[FOOTER])["documents"])
+        if found.nbytes <= KEPT_BYTES:
+            if len(self._states) >= KEPT_FILES:
+                self._states.clear()
+            self._states[name] = found
+        return found
 
     def note(self, name: str) -> str:
         """Return the note of a file, or "" if there are no documents."""

@@ -15,14 +15,14 @@ from alembic.script import ScriptDirectory
 from resources.postgres.database import Database
 from resources.postgres.server_process import ADMINISTRATOR, OWNER
 from tests.support.embedding_server import EmbeddingServer, embedding_server
-from tests.support.projects import Project, kept_workers, make_project, new_database, running_server
+from tests.support.projects import Project, kept_workers, make_project, new_database, shared_server
 
 
 @pytest.fixture(scope="package")
 def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A server whose new databases are migrated, as copies of one that is."""
     folder = tmp_path_factory.mktemp("server")
-    with running_server(folder) as url, kept_workers():
+    with shared_server() as url, kept_workers():
         with psycopg.connect(url, user=ADMINISTRATOR) as connection:
             connection.execute(f"ALTER DATABASE template1 OWNER TO {OWNER}")
         with Database(url.replace("/postgres?", "/template1?"), folder / "template") as database:

@@ -11,8 +11,7 @@ from resources.postgres.database import Database
 from tests.faults.running import Change, Clean, asked, changed, contents, library_project, unchanged
 from tests.support.direct_runs import quick_runs
 from tests.support.embedding_server import EmbeddingServer, embedding_server
-from tests.support.projects import Project, new_database
-from tests.support.projects import running_server as running
+from tests.support.projects import Project, new_database, shared_server
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -26,8 +25,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="package")
-def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running(tmp_path_factory.mktemp("server")) as url, quick_runs():
+def server_url() -> Iterator[str]:
+    with shared_server() as url, quick_runs():
         yield url
 
 

@@ -19,13 +19,13 @@ from resources.postgres.server import PostgresServer
 from tests.support import direct_runs
 from tests.support.embedding_server import EmbeddingServer, embedding_server
 from tests.support.llm_server import LlmServer, llm_server
-from tests.support.projects import kept_workers, new_database, running_server
+from tests.support.projects import kept_workers, new_database, shared_server
 from tests.support.reply_data import settings
 
 
 @pytest.fixture(scope="session")
-def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running_server(tmp_path_factory.mktemp("server")) as url:
+def server_url() -> Iterator[str]:
+    with shared_server() as url:
         yield url
 
 

@@ -30,7 +30,7 @@ from tests.support.projects import Project, make_project, new_database, project_
 
 pytestmark = pytest.mark.integration
 
-BUCKETS, WHOLE, BROKEN = 8, 30, 2
+BUCKETS, WHOLE, BROKEN = 8, 20, 2
 HELD = 4
 """Plans that may be held at once where little is given out ahead; the last that was handed back, too."""
 PARTITIONED = [name for name in STAGES if name not in ("raw_documents", "sentence_links")]
@@ -163,7 +163,7 @@ def test_a_first_index_holds_the_plans_of_few_parts_and_is_told_of_all_documents
 
 
 def test_a_run_over_changed_documents_is_told_of_these(project: Project) -> None:
-    changed = 9
+    changed = 5
     for number in range(changed):
         project.write(f"rule-{number:02}.md", text(number, " It was changed."))
     told: Told = defaultdict(list)

@@ -8,8 +8,9 @@ import json
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -171,6 +172,28 @@ def running_server(state: Path) -> Iterator[str]:
         yield url
     finally:
         server.release()
+
+
+MEMORY = Path("/dev/shm")
+ROOM = 8 << 30
+"""Free bytes of `MEMORY` from which on databases are kept there; a server takes a hundredth of that."""
+
+
+@contextmanager
+def shared_server() -> Iterator[str]:
+    """The address of a server for many tests, in memory where there is room: each database is hundreds of files."""
+    place = None
+    with suppress(OSError):
+        for left in MEMORY.glob("pincite-tests-*"):
+            if not Path("/proc", left.name.split("-")[2]).exists():
+                shutil.rmtree(left, ignore_errors=True)  # by tests that were killed
+        free = os.statvfs(MEMORY)
+        place = MEMORY if free.f_bavail * free.f_frsize > ROOM else None
+    with (
+        tempfile.TemporaryDirectory(prefix=f"pincite-tests-{os.getpid()}-", dir=place) as folder,
+        running_server(Path(folder)) as url,
+    ):
+        yield url
 
 
 @contextmanager
