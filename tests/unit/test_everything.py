@@ -227,7 +227,7 @@ def test_all_suites_are_targets_and_the_larger_one_has_the_tests_of_the_smaller(
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     asked = {
         target: words.replace("'", "").split(" or ")
-        for target, words in re.findall(r"^(rest|faults):.*\n\t\$\(PYTEST\).* tests -m ('[^']+'|\w+)", makefile, re.M)
+        for target, words in re.findall(r"^(rest|faults):.*\n\t.*\$\(PYTEST\).* tests -m ('[^']+'|\w+)", makefile, re.M)
     }
     assert {inner: set(asked[inner]) <= set(asked[outer]) for inner, outer in WITHIN.items()} == {"rest": True}
     assert asked["rest"] == ["faults"], "what tests/support/reliability.py reports as `rest`"
