@@ -137,7 +137,10 @@ def test_a_bucket_that_is_emptied_is_not_believed(project: Project, bucket: S3Se
 
 
 @pytest.mark.faults
-def test_a_plan_says_what_a_run_would_do_and_removes_nothing(project: Project, bucket: S3Server) -> None:
+def test_a_plan_says_what_a_run_would_do_and_removes_nothing(
+    project: Project, fresh_url: str, bucket: S3Server
+) -> None:
+    project.configure(database=fresh_url)  # nothing was ever indexed here
     assert project.run("plan").json["documents"]["added"] == 3
     assert not (project.folder / "state").exists()
     project.index()
