@@ -1,8 +1,8 @@
 """The units of an answer: statements of passages, each with the sentences that belong to it.
 
-A heading, title, question or mail header is not a statement. The lead-in of a list belongs to its items, the heading
-within a line (`2. RENT. The tenant pays ...`) to the sentence after it, and the sentence before to one that begins with
-a bare pronoun. A label (`COVERED SERVICES: Acupuncture`) is a statement only if it adds to the headings above it.
+A heading, title, question or mail header is not a statement. The lead-in of a list belongs to its items, a heading
+with a full stop (`2. RENT. The tenant pays ...`) to the sentence after it, and the sentence before to one that begins
+with a bare pronoun. A label (`COVERED SERVICES: Acupuncture`) is a statement only if it adds to the headings above it.
 
 The punctuation at the ends of lines decides, which most languages share; the lists of pronouns and mail headers are
 English and Ukrainian.
@@ -169,6 +169,7 @@ def _single(item: Evidence) -> Statement:
 
 def _of_passage(evidence: Sequence[Evidence], rules: Rules) -> Iterator[Statement]:
     lines, led = _lines_of(evidence), False
+    head: Evidence | None = None
     for at, line in enumerate(lines):
         if rules.lists and line.leads and line.evidence and (items := _items_below(lines, at)):
             yield from _of_list(line.evidence, items)
@@ -176,15 +177,18 @@ def _of_passage(evidence: Sequence[Evidence], rules: Rules) -> Iterator[Statemen
             above = lines[at - 1]
             # An item of a list with a lead-in that can be quoted, or below such an item.
             led = bool(above.evidence) if above.leads else led and not line.apart
-        headed = len(line.evidence) > 1 and begins_as_heading(line.evidence[0].sentence.text)
-        for place, item in enumerate(line.evidence[headed:], start=headed):
+        if _is_heading(line):
+            head = line.evidence[0]
+            continue
+        for place, item in enumerate(line.evidence):
+            if not place and len(line.evidence) > 1 and begins_as_heading(item.sentence.text):
+                head = item
+                continue
             if _states(item, line, led, at > 0 and not line.apart and lines[at - 1].alone):
-                before = line.evidence[place - 1] if place else None
-                yield (
-                    _with_sentence_before(before, item)
-                    if before and _needs(item, place, headed, rules)
-                    else _single(item)
-                )
+                noun = line.evidence[place - 1] if place and _lacks_noun(item, rules) else None
+                before = head or noun
+                yield _with_sentence_before(before, item) if before else _single(item)
+            head = None
 
 
 def _lines_of(evidence: Sequence[Evidence]) -> list[_Line]:
@@ -249,9 +253,15 @@ def _with_sentence_before(before: Evidence, item: Evidence) -> Statement:
     return Statement(item, (before, item), before.terms | item.terms, item.sentence.cosine)
 
 
-def _needs(item: Evidence, place: int, headed: bool, rules: Rules) -> bool:
-    """Say whether a sentence must be read with the one before it: the heading of its line, or its pronoun's noun."""
-    return (headed and place == 1) or (rules.antecedents and begins_with_pronoun(item.sentence.text))
+def _lacks_noun(item: Evidence, rules: Rules) -> bool:
+    return rules.antecedents and begins_with_pronoun(item.sentence.text)
+
+
+def _is_heading(line: _Line) -> bool:
+    """Say whether a line is a heading with a full stop: `2. RENT.`, but not an item, nor `Dr. Smith.`"""
+    if len(line.evidence) != 1 or line.is_item or not begins_as_heading(text := line.evidence[0].sentence.text):
+        return False
+    return text.isupper() or _LABEL.match(text) is not None
 
 
 def _states(item: Evidence, line: _Line, led: bool, listed: bool) -> bool:

@@ -157,3 +157,18 @@ def test_a_heading_within_a_line_is_read_with_the_sentence_after_it(head: str) -
 def test_a_short_first_sentence_is_no_heading(first: str) -> None:
     paid = "The tenant pays $2,400."
     assert quoted(f"{first} {paid}", first, paid) == [first, paid]
+
+
+@pytest.mark.parametrize("head", ["2. RENT.", "RENT.", "Section 2.1. Late fees.", "2. Орендна плата."])
+def test_a_heading_with_a_full_stop_in_its_own_line_is_read_with_the_next(head: str) -> None:
+    paid, due = "The tenant pays $2,400.", "It is due on the first day."
+    assert quoted(f"{head}\n{paid} {due}", head, paid, due) == [f"{head} {paid}", f"{paid} {due}"]
+    assert quoted(f"{head}\n\n{paid}", head, paid) == [f"{head} {paid}"]
+    assert alone(head) == []
+
+
+def test_a_name_in_its_own_line_is_quoted() -> None:
+    assert quoted("Dr. Smith.\nThe gate is open.", "Dr. Smith.", "The gate is open.") == [
+        "Dr. Smith.",
+        "The gate is open.",
+    ]
