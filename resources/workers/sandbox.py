@@ -510,13 +510,14 @@ def _lower(kind: int, most: int) -> None:
 
 
 def limit_memory(megabytes: int) -> None:
-    """Allow the address space to grow by `megabytes` from its current size; 0 means no limit."""
+    """Allow the address space to grow by `megabytes` from its current size; 0 means no limit but the
+    one that this process was started with (`ulimit -v`)."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
     except OSError:
         pages = GUESSED_BYTES // resource.getpagesize()
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    wanted = pages * resource.getpagesize() + megabytes * MEGABYTE if megabytes else resource.RLIM_INFINITY
+    wanted = pages * resource.getpagesize() + megabytes * MEGABYTE if megabytes else hard
     resource.setrlimit(resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
 
 

@@ -555,3 +555,22 @@ def test_layers_that_do_not_hold_are_reported() -> None:
     assert "without network" in layers_text(everything)
     assert LAYERS["files"] in layers_text({**everything, "files": False})
     assert all(words in layers_text({}) for words in LAYERS.values())
+
+
+LIMITED = """
+import resource
+from resources.workers.sandbox import limit_memory
+
+hard = 64 << 30
+resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+for megabytes in (1024, 0):
+    limit_memory(megabytes)
+    soft, same = resource.getrlimit(resource.RLIMIT_AS)
+    print(soft < hard, soft == hard, same == hard)
+"""
+
+
+def test_a_limit_of_memory_can_be_lifted_where_the_shell_has_set_one() -> None:
+    command = [sys.executable, "-c", LIMITED]
+    done = subprocess.run(command, env=child_environment(), capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "False", "True", "False", "True", "True"]
