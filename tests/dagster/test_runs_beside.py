@@ -120,7 +120,7 @@ def of_one_run(
 
 @pytest.fixture
 def indexed(of_one_run: Project, server_url: str, tmp_path: Path) -> Iterator[Project]:
-    """That index, its own to change."""
+    """A copy of that index, which a test may change."""
     with project_copy(of_one_run, server_url, tmp_path / "copy") as copy, found(copy):
         yield copy
 

@@ -73,7 +73,7 @@ def explained_chunk(project: Project, chunk: str, *groups: str, generation: int 
 
 @pytest.fixture(scope="module")
 def boilers(indexed: Project) -> dict[str, Any]:
-    """What is told of the passage about boilers."""
+    """Return what is told of the passage about boilers."""
     return explained(indexed, "boiler wing October")
 
 

@@ -160,7 +160,7 @@ OPENED = {
         "DROP VIEW chunks; ALTER TABLE hidden RENAME TO chunks",
     ),
 }
-"""What may show a query rows that it should not see, and what an administrator puts back."""
+"""Damage by which a query may see rows that it should not, each with what an administrator does about it."""
 
 
 @pytest.mark.defends("4e")

@@ -216,7 +216,7 @@ def closed_programs(tmp_path: Path, open_folder: Path, monkeypatch: pytest.Monke
 def test_a_new_state_is_made_in_a_closed_folder_of_root_by_copies_of_programs_in_it(
     tmp_path: Path, closed_programs: Path
 ) -> None:
-    """As commands make it, under their umask. initdb takes libraries that no other program does."""
+    """Make the state as commands do, under their umask. initdb takes libraries that no other program does."""
     server = PostgresServer(tmp_path / "closed" / "state")
     with private_umask(), psycopg.connect(server.acquire()) as connection:
         connection.execute("CREATE EXTENSION vector")

@@ -401,7 +401,7 @@ REFUSED: dict[str, tuple[str, int | None, Change]] = {
 
 
 COMPARED = frozenset({"another model", "no prompt", "all but the least keys", "halves", "halves before the whole"})
-"""Those that are found only when vectors are made again."""
+"""Faults that are found only when vectors are made again."""
 
 
 @pytest.mark.parametrize("names", [sorted(REFUSED.keys() - COMPARED), sorted(COMPARED)], ids=["read", "compared"])
