@@ -12,7 +12,7 @@ processor that this process takes stand beside those of the clock: the server ha
 
 With --large, a bucket of so many objects instead, which a server of a process of its own makes by arithmetic and which
 no reader takes: listed into the state, found unchanged, and the listing that follows, each with the most memory that
-the process had until then.
+the process had until then. Of several numbers, one after the other in this process.
 """
 
 from __future__ import annotations
@@ -185,12 +185,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--documents", type=int, default=10_000)
     parser.add_argument("--runs", type=int, default=3, help="Runs of each kind; the best counts.")
-    parser.add_argument("--large", type=int, help="Objects of a bucket that is listed alone.")
+    parser.add_argument("--large", type=int, nargs="+", help="Objects of a bucket that is listed alone.")
     options = parser.parse_args()
     os.environ.update(KEYS)
     if options.large:
         with tempfile.TemporaryDirectory(prefix="pincite-bench-") as name:
-            large(Path(name), options.large)
+            for objects in options.large:
+                large(Path(name, str(objects)), objects)
         return
     with tempfile.TemporaryDirectory(prefix="pincite-bench-") as name, s3_process() as (url, client):
         place = Path(name)
