@@ -426,14 +426,14 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("resources.object_store.objects.PATIENCE", 0.05)
 
 
-def for_a_while(store: S3Store, part: str, times: int, answer: Callable[[], Response]) -> None:
-    """So many requests are answered so, and those that follow by the store."""
-    left = [times]
+def for_a_while(store: S3Store, part: str, *answers: Callable[[], Response]) -> None:
+    """The next requests are answered so, and those that follow by the store."""
+    left = list(answers)
 
     def fault() -> Response:
-        left[0] -= 1
-        if not left[0]:
-            del store.front.faults[part]
+        answer = left.pop() if left else slow_down  # several may ask at once
+        if not left:
+            store.front.faults.pop(part, None)
         return answer()
 
     store.front.faults[part] = fault
@@ -452,21 +452,20 @@ def broken_off() -> Response:
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("part", ["PUT ", "GET /papers?", "GET /papers/team"])
-@pytest.mark.parametrize("answer", [slow_down, broken_off])
 def test_a_store_that_ails_for_a_while_costs_a_run_time_alone(
-    project: Project, other: Project, store: S3Store, part: str, answer: Callable[[], Response],
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
-) -> None:  # fmt: skip
+    other: Project, store: S3Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each kind of request meets both kinds of fault."""
     monkeypatch.setattr("resources.clouds.bucket.FIRST_PAUSE", 0.001)
     other.configure(parsing={"workers": 1, "hidden": "read"})
-    for_a_while(store, part, 5, answer)
+    for part in ("PUT ", "GET /papers?", "GET /papers/team"):
+        for_a_while(store, part, slow_down, slow_down, broken_off, slow_down, broken_off)
     state = State(locate(str(other.config)))
     try:
         report = make(state, "parsed_elements", range(BUCKETS))
     finally:
         state.close()
-    assert part not in store.front.faults, "it was met"
+    assert store.front.faults == {}, "each was met"
     assert (report.computed, report.failures) == (len(DOCUMENTS) + 1, [])
 
 

@@ -35,7 +35,7 @@ class Front:
     def answer(self, request: Request, body: bytes) -> Response:
         path = f"{request.scope['raw_path'].decode()}?{request.url.query}"
         self.asked.append(f"{request.method} {path}")
-        for part, fault in self.faults.items():
+        for part, fault in list(self.faults.items()):  # another request may end one meanwhile
             if part in self.asked[-1]:
                 return fault() if callable(fault) else Response(fault[1], fault[0], media_type="application/xml")
         headers = {name: value for name, value in request.headers.items() if name not in ("host", "content-length")}
