@@ -1,13 +1,15 @@
 """What every test run loads."""
 
 import gc
+import os
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support.projects import end_kept_workers
+from tests.support.projects import MEMORY, ROOM, end_kept_workers
 
 pytest_plugins = ["tests.support.reliability"]
 
@@ -22,6 +24,14 @@ settings.register_profile(
     "any machine", max_examples=50, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("any machine")
+
+
+def pytest_configure() -> None:
+    """Keep the files of tests in memory where there is room: thousands of commits would each wait for the disk."""
+    with suppress(OSError):
+        found = os.statvfs(MEMORY)
+        if found.f_bavail * found.f_frsize > ROOM and not found.f_flag & os.ST_NOEXEC:
+            os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
 def pytest_collection_finish() -> None:
