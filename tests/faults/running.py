@@ -73,22 +73,26 @@ def regroup(project: Project) -> None:
 # ---------------------------------------------------------------- what stands
 
 
-def schemas(project: Project) -> list[str]:
-    return [f"g{number:04d}" for (number,) in project.rows("SELECT generation FROM pincite.generations ORDER BY 1")]
+def schemas(connection: psycopg.Connection[Any]) -> list[str]:
+    numbers = connection.execute("SELECT generation FROM pincite.generations ORDER BY 1")
+    return [f"g{number:04d}" for (number,) in numbers]
 
 
 def contents(project: Project) -> dict[str, Rows]:
     """All rows of all generations, and under `live` the number of the one that is served."""
+    live = "SELECT generation FROM pincite.live"
     with psycopg.connect(project.settings["database"]) as connection:
-        found = {schema: rows_of(connection, schema) for schema in schemas(project)}
-    return {**found, "live": {"generation": project.rows("SELECT generation FROM pincite.live")}}
+        found = {schema: rows_of(connection, schema) for schema in schemas(connection)}
+        return {**found, "live": {"generation": connection.execute(live).fetchall()}}
 
 
 def row_versions(project: Project) -> Rows:
     """Where every row lies and which transaction wrote it: the same only if none was written since."""
-    tables = [f"{schema}.{table}" for schema in schemas(project) for table in TABLES]
-    tables += ["pincite.manifest", "pincite.generations", "pincite.live", "pincite.failures"]
-    return {table: project.rows(f"SELECT ctid::text, xmin::text FROM {table} ORDER BY ctid") for table in tables}
+    rows = "SELECT ctid::text, xmin::text FROM {} ORDER BY ctid"
+    with psycopg.connect(project.settings["database"]) as connection:
+        tables = [f"{schema}.{table}" for schema in schemas(connection) for table in TABLES]
+        tables += ["pincite.manifest", "pincite.generations", "pincite.live", "pincite.failures"]
+        return {table: connection.execute(rows.format(table)).fetchall() for table in tables}  # type: ignore[arg-type]
 
 
 def vectors_on_disk(project: Project) -> Vectors:
