@@ -86,19 +86,26 @@ class Parts:
             self.steps[name] = count
 
 
-def assert_linear(counted: Callable[[int], Mapping[str, int]], shortest: int, doublings: int = 1) -> None:
+def assert_linear(
+    counted: Callable[[int], Mapping[str, int]],
+    shortest: int,
+    doublings: int = 1,
+    times: float = TIMES,
+    much: int | None = None,
+) -> None:
     """`counted` gives the steps that each part takes of so much; a part that much has and little has not does not
     count. A step is no growth: a part that is read in another way from some length on grows once or twice, and not at
-    each of `TRIES` doublings."""
+    each of `TRIES` doublings. `times` and `much` stand in for `TIMES` and `MUCH`."""
+    most, much = times**doublings, MUCH if much is None else much
     steps = cache(counted)  # what a text has been counted for once may be remembered of it
     little = max(1, shortest // 4)
     counted(little // 2)  # what is made once and kept is made
     try:
         dear = {name for name, count in steps(little).items() if count >= PLENTY}
-        _settled.update(dear - _grown(steps, little, doublings).keys() if dear else ())
+        _settled.update(dear - _grown(steps, little, doublings, most, much).keys() if dear else ())
         grown: dict[str, list[tuple[int, int]]] = {}
         for longer in range(TRIES):
-            found = _grown(steps, shortest << longer, doublings)
+            found = _grown(steps, shortest << longer, doublings, most, much)
             grown = {name: [*grown.get(name, []), found[name]] for name in found if longer == 0 or name in grown}
             if not grown:
                 return
@@ -108,12 +115,13 @@ def assert_linear(counted: Callable[[int], Mapping[str, int]], shortest: int, do
         _settled.clear()
 
 
-def _grown(counted: Callable[[int], Mapping[str, int]], shortest: int, doublings: int) -> dict[str, tuple[int, int]]:
+def _grown(
+    counted: Callable[[int], Mapping[str, int]], shortest: int, doublings: int, most: float, much: int
+) -> dict[str, tuple[int, int]]:
     """Return the steps before and after of each part that grew by more than it may."""
     before, now = counted(shortest), counted(shortest << doublings)
-    most = TIMES**doublings
     return {
         name: (before[name], steps)
         for name, steps in now.items()
-        if name in before and steps > max(MUCH, most * before[name])
+        if name in before and steps > max(much, most * before[name])
     }

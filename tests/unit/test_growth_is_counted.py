@@ -56,6 +56,17 @@ def test_quadratic_work_is_found(work: Callable[[int], object]) -> None:
         assert_linear(counted(work), 150)
 
 
+def partly(length: int) -> int:
+    return linear(150 * length) + quadratic(length)
+
+
+def test_limits_given_stand_in_for_the_usual_ones() -> None:
+    assert_linear(counted(partly), 150)
+    with pytest.raises(AssertionError, match="work"):
+        assert_linear(counted(partly), 150, times=2.5)
+    assert_linear(counted(partly), 150, times=2.5, much=10_000_000)
+
+
 @pytest.fixture
 def soon_plenty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growth, "MUCH", 100)
