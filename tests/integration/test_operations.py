@@ -15,14 +15,17 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from unittest import mock
 
 import click
+import psycopg
 import pytest
 import yaml
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
 from pincite.cli import cli
 from resources.postgres.server import PostgresServer
@@ -76,7 +79,7 @@ def test_every_block_is_run() -> None:
     kinds = set(re.findall(r"^```(\w+)$", MANUAL, re.MULTILINE))
     assert kinds == {"sh", "cron"}
     with_blocks = {name for name, section in SECTIONS.items() if blocks(section) or blocks(section, "cron")}
-    assert with_blocks == {*AS_THEY_STAND, *OTHERS}
+    assert with_blocks == {*AS_THEY_STAND, *BACKUPS, *OTHERS}
 
 
 # ---------------------------------------------------------------- a shell whose `pincite` runs here
@@ -157,7 +160,7 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture(scope="module")
-def kept(endpoint: EmbeddingServer, workers: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+def kept(endpoint: EmbeddingServer, quick_runs: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """An index in a state of its own; the server is stopped, and a copy stands beside the folder. The copies that
     tests use must stand in its place, since the state remembers its source's folder."""
     folder = tmp_path_factory.mktemp("operations")
@@ -202,28 +205,23 @@ def embedded(endpoint: EmbeddingServer) -> list[str]:
     return [text for text in endpoint.texts if text not in NO_TEXTS]
 
 
-def not_embedded(project: Project, endpoint: EmbeddingServer) -> None:
-    assert embedded(endpoint) == []
-
-
 # ---------------------------------------------------------------- what stands in it is run
 
-AS_THEY_STAND = (
-    "With everything stopped", "While it runs", "When only Parquet is left", "Upgrading", "Watching",
-    "Running by the clock", "When things break",
-)  # fmt: skip
+AS_THEY_STAND = ("When only Parquet is left", "Upgrading", "Watching", "Running by the clock", "When things break")
 """Sections after whose commands, each of which succeeds, the same is served and nothing was embedded."""
+BACKUPS = ("With everything stopped", "While it runs")
+"""The same of these, whose second block restores what the first one took."""
 OTHERS = ("When only Postgres is left", "Moving to a server of your own")
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("name", AS_THEY_STAND)
-def test_a_section_does_what_it_says(shell: Shell, project: Project, endpoint: EmbeddingServer, name: str) -> None:
+def test_sections_do_what_they_say(shell: Shell, project: Project, endpoint: EmbeddingServer) -> None:
     before = ids(project)
     assert before
-    shell.read("mkdir -p .pincite/experiments", *blocks(SECTIONS[name]), *scheduled(name), *FIRST)
-    assert ids(project) == before
-    assert embedded(endpoint) == []
+    for name in AS_THEY_STAND:
+        shell.read("mkdir -p .pincite/experiments", *blocks(SECTIONS[name]), *scheduled(name), *FIRST)
+        assert ids(project) == before, name
+        assert embedded(endpoint) == [], name
 
 
 def scheduled(name: str) -> list[str]:
@@ -233,17 +231,18 @@ def scheduled(name: str) -> list[str]:
 
 
 @pytest.mark.faults
-def test_backups_are_what_is_restored(shell: Shell, project: Project) -> None:
+def test_backups_are_what_is_restored(shell: Shell, project: Project, endpoint: EmbeddingServer) -> None:
     """Both kinds bring back what was there, not what has been made of it since, which stays beside it; also where
-    nothing is left."""
+    nothing is left. Nothing of it is embedded again."""
     before = ids(project)
-    for name in ("With everything stopped", "While it runs"):
+    for name in BACKUPS:
         take, restore = blocks(SECTIONS[name])
         shell.read(take)
         project.write("vault.md", "# The vault\n\nWhich key opens the vault? The seventh.\n")
         project.index()
         after = ids(project)
         assert after != before
+        endpoint.forget()
         shell.read(restore)
         assert ids(project) == before
         (aside,) = project.folder.glob(".pincite.*")
@@ -253,6 +252,9 @@ def test_backups_are_what_is_restored(shell: Shell, project: Project) -> None:
         shell.read(restore)
         assert ids(project) == before
         (project.docs / "vault.md").unlink()
+        shell.read(*FIRST)
+        assert ids(project) == before
+        assert embedded(endpoint) == []
 
 
 @pytest.mark.faults
@@ -352,17 +354,42 @@ MOVE = blocks(SECTIONS["Moving to a server of your own"])
 ADMINISTRATOR = "psql postgresql://postgres@db.example.org:5432"
 
 
-@pytest.fixture
-def networked(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
-    """A shell in which the manual's server is there, and what its administrator and user do first is done."""
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+@pytest.fixture(scope="module")
+def own_server() -> Iterator[str]:
+    """HOST:PORT of the manual's server, on which nothing is before and after each test."""
+    with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
-        address = stack.enter_context(server_of_ones_own(Path(folder)))
-        shell.places = {**shell.places, "db.example.org:5432": address}
-        monkeypatch.setenv("PGPASSFILE", str(tmp_path / "home" / ".pgpass"))  # here it is not in the home
-        shell.read('echo "db.example.org:5432:*:postgres:the administrator\'s" >~/.pgpass; chmod 600 ~/.pgpass')
-        shell.read(*MOVE[:2])
+        with server_of_ones_own(Path(folder)) as address:
+            yield address
+
+
+def forget_all(address: str) -> None:
+    """Drop every database and role that a test made on a server of one's own."""
+    host, port = address.split(":")
+    place = make_conninfo(
+        host=host, port=port, user="postgres", dbname="postgres", password="the administrator's", client_encoding="utf8"
+    )
+    with psycopg.connect(place, autocommit=True) as connection:
+        for kind, found in (
+            ("DATABASE {} WITH (FORCE)", "SELECT datname FROM pg_database WHERE NOT datistemplate"),
+            ("ROLE {}", "SELECT rolname FROM pg_roles WHERE rolname !~ '^pg_'"),
+        ):
+            for (name,) in connection.execute(found).fetchall():
+                if name != "postgres":
+                    connection.execute(sql.SQL(f"DROP {kind}").format(sql.Identifier(name)))
+
+
+@pytest.fixture
+def networked(shell: Shell, own_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
+    """A shell in which the manual's server is there, and what its administrator and user do first is done."""
+    shell.places = {**shell.places, "db.example.org:5432": own_server}
+    monkeypatch.setenv("PGPASSFILE", str(tmp_path / "home" / ".pgpass"))  # here it is not in the home
+    passes = 'echo "db.example.org:5432:*:postgres:the administrator\'s" >~/.pgpass; chmod 600 ~/.pgpass'
+    try:
+        shell.read(passes, *MOVE[:2])
         yield shell
+    finally:
+        forget_all(own_server)
 
 
 def made_at(project: Project) -> datetime:
