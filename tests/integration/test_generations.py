@@ -401,7 +401,7 @@ def test_pruning_gives_back_tables_and_files_and_nothing_that_is_needed(
 
 @pytest.mark.faults
 def test_statistics_are_frozen_anew_when_the_corpus_is_another(project: Project, endpoint: EmbeddingServer) -> None:
-    for number in range(120):
+    for number in range(100):
         project.write(f"more/{number}.md", f"# Entry {number}\n\nParcel {number} weighs {number} grams.\n")
     result = project.index()
     assert (result["generation"], result["published"]) == (2, True)
@@ -410,6 +410,6 @@ def test_statistics_are_frozen_anew_when_the_corpus_is_another(project: Project,
         "SELECT a.statistics ->> 'chunks', b.statistics ->> 'chunks' FROM pincite.generations a, pincite.generations b "
         "WHERE a.generation = 1 AND b.generation = 2"
     )
-    assert (int(first), int(second)) == (len(TOPICS), len(TOPICS) + 120)
+    assert (int(first), int(second)) == (len(TOPICS), len(TOPICS) + 100)
     project.write("more/one.md", "# Another\n\nOne more entry.\n")
     assert project.index()["generation"] == 2
