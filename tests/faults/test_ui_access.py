@@ -18,7 +18,7 @@ from websockets.typing import Origin, Subprotocol
 
 from tests.support.projects import make_project
 from tests.support.serving import Served, processes, serving
-from tests.support.waiting import ended, opened
+from tests.support.waiting import HANG_SECONDS, ended, opened
 
 LAUNCH = """mutation { launchRun(executionParams: {
   selector: {repositoryLocationName: "pincite", repositoryName: "__repository__", jobName: "index"},
@@ -35,7 +35,7 @@ def ui(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture
 def browser(ui: Served) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=ui.url, follow_redirects=True) as client:
+    with httpx.Client(base_url=ui.url, follow_redirects=True, timeout=HANG_SECONDS) as client:
         assert client.get(ui.entry).status_code == 200
         yield client
 
@@ -55,9 +55,9 @@ def runs(client: httpx.Client) -> int:
 def test_a_stranger_reads_nothing_and_launches_nothing(ui: Served, browser: httpx.Client) -> None:
     launch = LAUNCH % json.dumps("{}")
     for path in ("/", "/graphql", "/server_info", "/dagit_info", "/favicon.ico", "/download_debug/x", "/logs/x"):
-        assert httpx.get(ui.url + path, params={"query": launch}).status_code == 403
-        assert httpx.post(ui.url + path, json={"query": launch}).status_code == 403
-    assert httpx.get(ui.url, headers={"Host": "rebound.example"}).status_code == 403
+        assert httpx.get(ui.url + path, params={"query": launch}, timeout=HANG_SECONDS).status_code == 403
+        assert httpx.post(ui.url + path, json={"query": launch}, timeout=HANG_SECONDS).status_code == 403
+    assert httpx.get(ui.url, headers={"Host": "rebound.example"}, timeout=HANG_SECONDS).status_code == 403
     assert runs(browser) == 0
 
 
@@ -165,7 +165,7 @@ def test_a_reader_launches_nothing_and_chooses_no_token(tmp_path: Path, monkeypa
     with serving(make_project(tmp_path / "project", {"a.txt": "One sentence."}), "--read-only") as served:
         assert "chosen-by-the-operator" not in served.log.read_text()
         reader = {"Authorization": "Bearer chosen-by-the-operator"}
-        with httpx.Client(base_url=served.url, headers=reader) as client:
+        with httpx.Client(base_url=served.url, headers=reader, timeout=HANG_SECONDS) as client:
             assert client.get("/").status_code == 200
             assert graphql(client, LAUNCH % json.dumps("{}"))["launchRun"]["__typename"] == "UnauthorizedError"
             assert runs(client) == 0

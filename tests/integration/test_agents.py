@@ -185,7 +185,7 @@ def test_a_bound_leaves_out_the_same_at_every_door_and_says_so(
     asked_as = [argument for group in groups for argument in ("--group", group)]
     for command, address in (("query", "search"), ("ask", "ask")):
         by_http = httpx.get(
-            f"{served.url}/api/{address}", params={"q": "ropes", "filter": bound}, headers=headers
+            f"{served.url}/api/{address}", params={"q": "ropes", "filter": bound}, headers=headers, timeout=HANG_SECONDS
         ).json()
         arguments = [command, "ropes", "--filter", bound, *asked_as]
         by_command = served.project.run(*arguments).json
@@ -309,12 +309,28 @@ def test_invalid_tool_arguments_are_reported_to_the_agent(served: Served) -> Non
 def test_invalid_protocol_messages_are_refused(served: Served) -> None:
     headers = {"Authorization": f"Bearer {served.tokens['guest']}", "Accept": "application/json, text/event-stream"}
     for body in (b"", b"{}", b"[" * 5000, b'{"jsonrpc": "2.0", "id": 1, "method": 3}', b"\xff", b"null"):
-        reply = httpx.post(f"{served.url}/mcp", content=body, headers={**headers, "Content-Type": "application/json"})
+        reply = httpx.post(
+            f"{served.url}/mcp",
+            content=body,
+            headers={**headers, "Content-Type": "application/json"},
+            timeout=HANG_SECONDS,
+        )
         assert reply.status_code == 400 and "Traceback" not in reply.text
-    assert httpx.post(f"{served.url}/mcp", content=b"x" * (2 << 20), headers=headers).status_code == 413
-    assert httpx.get(f"{served.url}/mcp", headers=headers).status_code == 405
-    assert httpx.post(f"{served.url}/mcp", headers={**headers, "Authorization": "Bearer x"}).status_code == 401
-    assert httpx.post(f"{served.url}/mcp", headers={**headers, "Host": "evil.example"}).status_code == 403
+    assert (
+        httpx.post(f"{served.url}/mcp", content=b"x" * (2 << 20), headers=headers, timeout=HANG_SECONDS).status_code
+        == 413
+    )
+    assert httpx.get(f"{served.url}/mcp", headers=headers, timeout=HANG_SECONDS).status_code == 405
+    assert (
+        httpx.post(
+            f"{served.url}/mcp", headers={**headers, "Authorization": "Bearer x"}, timeout=HANG_SECONDS
+        ).status_code
+        == 401
+    )
+    assert (
+        httpx.post(f"{served.url}/mcp", headers={**headers, "Host": "evil.example"}, timeout=HANG_SECONDS).status_code
+        == 403
+    )
 
 
 @pytest.mark.parametrize(("ending", "groups"), [("signal", ()), ("input", ("--group", "treasury"))])
@@ -382,7 +398,7 @@ def test_a_chat_program_without_the_group_gets_nothing_of_it(served: Served) -> 
                                   b'{"messages": [{"role": "user", "content": "x"}], "n": 3}'])  # fmt: skip
 def test_a_chat_request_that_cannot_be_answered_is_told(served: Served, body: bytes) -> None:
     headers = {"Authorization": f"Bearer {served.tokens['guest']}"}
-    reply = httpx.post(f"{served.url}/v1/chat/completions", content=body, headers=headers)
+    reply = httpx.post(f"{served.url}/v1/chat/completions", content=body, headers=headers, timeout=HANG_SECONDS)
     assert reply.status_code == 400 and reply.json()["error"]["code"] == "usage"
 
 

@@ -22,7 +22,7 @@ from tests.support.embedding_server import EmbeddingServer
 from tests.support.places import ROOT
 from tests.support.ports import free_port
 from tests.support.projects import Project, make_project
-from tests.support.waiting import until
+from tests.support.waiting import HANG_SECONDS, until
 
 pytestmark = [
     pytest.mark.integration,
@@ -93,7 +93,9 @@ http {{
 
 def found(url: str, user: tuple[str, str], **headers: str) -> list[str]:
     asked = {"Host": "ask.example", **headers}
-    reply = httpx.get(f"{url}/api/search", params={"q": "the vault code"}, headers=asked, auth=user)
+    reply = httpx.get(
+        f"{url}/api/search", params={"q": "the vault code"}, headers=asked, auth=user, timeout=HANG_SECONDS
+    )
     assert reply.status_code == 200, reply.text
     return [hit["uri"] for hit in reply.json()["hits"]]
 
@@ -104,11 +106,16 @@ def test_the_proxy_says_who_asks(proxy: str, served: int) -> None:
     assert "secret.txt" not in found(proxy, ("boris", "two"))
     claimed = {"X-Forwarded-Groups": "hr", "X-Forwarded-User": "anna"}
     assert "secret.txt" not in found(proxy, ("boris", "two"), **claimed)
-    assert httpx.get(f"{proxy}/api/search?q=vault", headers={"Host": "ask.example"}).status_code == 401
+    assert (
+        httpx.get(f"{proxy}/api/search?q=vault", headers={"Host": "ask.example"}, timeout=HANG_SECONDS).status_code
+        == 401
+    )
     program = {"Host": "ask.example", "Content-Type": "application/json"}
-    reply = httpx.post(f"{proxy}/api/ask", auth=("anna", "one"), headers=program, content='{"q": "vault code"}')
+    reply = httpx.post(
+        f"{proxy}/api/ask", auth=("anna", "one"), headers=program, content='{"q": "vault code"}', timeout=HANG_SECONDS
+    )
     assert reply.status_code == 200 and "nine" in reply.text
     past = f"http://127.0.0.1:{served}/api/search?q=vault"
-    assert httpx.get(past, headers={"Host": "ask.example", **claimed}).status_code == 401
+    assert httpx.get(past, headers={"Host": "ask.example", **claimed}, timeout=HANG_SECONDS).status_code == 401
     wrong = {"Host": "ask.example", "X-Pincite-Secret": SECRET[:-1] + "0", **claimed}
-    assert httpx.get(past, headers=wrong).status_code == 401
+    assert httpx.get(past, headers=wrong, timeout=HANG_SECONDS).status_code == 401

@@ -160,7 +160,7 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture(scope="module")
-def kept(endpoint: EmbeddingServer, quick_runs: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+def kept(endpoint: EmbeddingServer, workers: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """An index in a state of its own; the server is stopped, and a copy stands beside the folder. The copies that
     tests use must stand in its place, since the state remembers its source's folder."""
     folder = tmp_path_factory.mktemp("operations")
