@@ -29,6 +29,7 @@ class Counting(Bare):
     made = read = 0
     read_last: Mapping[str, datetime] = {"s": datetime(2026, 11, 27, 21, 40, tzinfo=UTC)}
     questions: tuple[Example, ...] = (Example("What is in it?", "d"),)
+    run_seconds = (1.2, 119.0, 277.3)
 
     def __init__(self) -> None:
         super().__init__(())
@@ -44,6 +45,11 @@ class Counting(Bare):
 
     def read_at(self) -> dict[str, datetime]:
         return dict(self.read_last)
+
+    def asked_status(self, groups: Sequence[str], operator: bool) -> dict[str, Any]:
+        runs = [{"job": "index", "status": "SUCCESS", "started": "2026-11-27T21:40:00+00:00", "seconds": seconds}
+                for seconds in self.run_seconds]  # fmt: skip
+        return {**super().asked_status(groups, operator), "runs": runs}
 
     def examples(self) -> Iterator[Example]:
         self.made += 1
@@ -70,6 +76,16 @@ def test_a_count_is_in_the_words_of_its_number(total: int, english: str, ukraini
         assert english in client.get(path).text
         assert ukrainian in client.get(path, headers={"Accept-Language": "uk"}).text
     assert "27\u00a0November 2026, 21:40\u00a0UTC" in client.get("/").text
+
+
+def test_long_runs_are_told_in_minutes() -> None:
+    client = client_of(bare_service(index=Counting()))
+    for language, told in (
+        ("en", ("(1 second)", "(119 seconds)", "(5 minutes)")),
+        ("uk", ("(1 секунда)", "(119 секунд)", "(5 хвилин)")),
+    ):
+        shown = client.get("/status", headers={"Accept-Language": language}).text
+        assert [each for each in told if each in shown] == list(told)
 
 
 def test_an_example_is_shown_to_those_who_may_see_its_document() -> None:
