@@ -80,13 +80,14 @@ def matrix_of(name: str, quick: bool = False) -> Values:
 
 
 def defaults_of(name: str, axes: Values) -> Values:
-    """A table for each default. Where a set is scored by its own rule, only strategy and reranker may differ in what is
-    asked."""
+    """A table for each default that a set is asked for. Where it is scored by its own rule, only strategy and reranker
+    may differ in what is asked."""
     asked = {axis: {key for values in own.values() for key in values} for axis, own in axes.items()}
     fixed = {"query.strategy", "query.rerank"}
     return {
         DEFAULT_OF + setting: {"rows": [row]}
         for setting, row in PLANS["defaults"].items()
+        if setting in SETS[name].get("defaults", PLANS["defaults"])
         if DATASETS[name].scores is None
         or not any(key.startswith("query.") for axis in row for key in asked[axis] - fixed)
     }
