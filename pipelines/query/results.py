@@ -54,13 +54,17 @@ class BestCandidates:
     alike: tuple[float, ...] = ()
 
 
-def _twin_json(passage: Passage) -> dict[str, Any]:
+def _twin_json(passage: Passage, hit: Passage) -> dict[str, Any]:
+    """Return a passage that was left out. `precedes` says that it stands directly before the hit, whose overlap repeats
+    its end; the others have the same text in another place."""
+    adjacent = passage.next_id == hit.chunk_id or hit.previous_id == passage.chunk_id
     return {
         "chunk_id": passage.chunk_id,
         "source": passage.source,
         "uri": passage.uri,
         "page_start": passage.page_start,
         "page_end": passage.page_end,
+        "precedes": adjacent and passage.text != hit.text,
     }
 
 
@@ -105,7 +109,7 @@ def hit_json(hit: Hit) -> dict[str, Any]:
         "generated": generated_parts(passage),
         "boxes": [asdict(box) for box in passage.boxes],
         "paragraph": _paragraph_json(passage.reached) if passage.reached else None,
-        "duplicates": [_twin_json(twin) for twin in hit.duplicates],
+        "duplicates": [_twin_json(twin, passage) for twin in hit.duplicates],
     }
 
 

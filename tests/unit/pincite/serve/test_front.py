@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -86,6 +87,24 @@ def test_long_runs_are_told_in_minutes() -> None:
     ):
         shown = client.get("/status", headers={"Accept-Language": language}).text
         assert [each for each in told if each in shown] == list(told)
+
+
+class Repeated(Bare):
+    """An index whose one hit continues a passage, and stands elsewhere too."""
+
+    def query(self, text: str, *given: Any) -> dict[str, Any]:
+        place = {"source": "s", "uri": "a.pdf", "page_start": 3, "page_end": 3}
+        twins = [{**place, "chunk_id": "before", "precedes": True}, {**place, "chunk_id": "same", "precedes": False}]
+        found = super().query(text, *given)
+        return {**found, "hits": [{**hit, "duplicates": twins} for hit in found["hits"]]}
+
+
+def test_a_passage_before_a_hit_is_not_called_the_same() -> None:
+    shown = client_of(bare_service(index=Repeated(()))).get("/?q=a").text
+    assert re.findall(r'class="hint">([^<]*:) <a href="/passages/(\w+)"', shown) == [
+        ("The same text is also in:", "same"),
+        ("It continues:", "before"),
+    ]
 
 
 def test_an_example_is_shown_to_those_who_may_see_its_document() -> None:

@@ -302,6 +302,25 @@ def test_duplicates_do_not_cost_places() -> None:
     assert [k for _, _, k in asked.asked] == [2, 4, 8]
 
 
+def test_a_passage_that_a_hit_continues_is_told_from_one_with_the_same_text() -> None:
+    before, same = (
+        "What the contract says of warranty, in words enough to stand alone under any heading.",
+        "What follows.",
+    )
+    asked = MemoryIndex(
+        [
+            passage("b", text=same, overlap=before, previous_id="a"),
+            passage("a", text=before, next_id="b"),
+            passage("c", text=same),
+            passage("d"),
+        ],
+        dense="b a c d",
+        lexical="",
+    )
+    hit, _ = found(asked, k=2, strategy="dense")
+    assert [(twin["chunk_id"], twin["precedes"]) for twin in hit_json(hit)["duplicates"]] == [("a", True), ("c", False)]
+
+
 def test_an_overlapping_neighbour_takes_none_of_the_top_places_and_is_not_lost() -> None:
     end = "what both of them say"
     first = passage("a", text=f"The first has much to tell before, and then {end}", next_id="b")
