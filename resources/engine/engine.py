@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import LIMITED, PASSING, UNREAD, WITHHELD, IndexStateError
 from pipelines.fingerprint import combine, fingerprint
-from pipelines.increments import DocumentState, Made, bucket_output, output_hash, plan
+from pipelines.increments import DocumentState, Made, bucket_output, input_fingerprint, output_hash, plan
 from pipelines.ranges import ALL_IDS, Range, bucket_of, bucket_range, buckets_over, cut
 from pipelines.records import FALLBACK, Failure
 from pipelines.schemas import runs, schema_of, to_table
@@ -429,17 +429,32 @@ class Engine:
         """Return all current failures under the present settings, by source and uri."""
         return self.catalog.failures({self.key(stage) for stage in STAGES})
 
+    def _states_of(self, table: str, doc_ids: Iterable[str]) -> dict[str, DocumentState]:
+        """Return the states of these documents in a table; those that it does not have are left out."""
+        ids, found = sorted(doc_ids), dict[str, DocumentState]()
+        for row in self.commits(table).rows:
+            there = ids[bisect_left(ids, row.first) : bisect_left(ids, row.after)]
+            states = self.tables.documents(row.file) if there else {}
+            found.update((doc_id, states[doc_id]) for doc_id in there if doc_id in states)
+        return found
+
     def _failed_states(self, failures: Sequence[Failure]) -> Iterator[tuple[Failure, DocumentState]]:
         """Yield failures with the state of their document in the first table of their stage."""
-        known = {item.stage: self.commits(next(iter(STAGES[item.stage].tables))) for item in failures
-                 if item.stage in STAGES}  # fmt: skip
-        for name, commits in known.items():
+        for name in {item.stage: None for item in failures if item.stage in STAGES}:
             own = sorted((item for item in failures if item.stage == name), key=attrgetter("doc_id"))
-            ids = [item.doc_id for item in own]
-            for row in commits.rows:
-                there = own[bisect_left(ids, row.first) : bisect_left(ids, row.after)]
-                states = self.tables.documents(row.file) if there else {}
-                yield from ((item, states[item.doc_id]) for item in there if item.doc_id in states)
+            states = self._states_of(next(iter(STAGES[name].tables)), (item.doc_id for item in own))
+            yield from ((item, states[item.doc_id]) for item in own if item.doc_id in states)
+
+    def tried_again(self) -> set[str]:
+        """Return the documents that failed with other inputs than they have now, so that the next run tries them
+        again."""
+        inputs: dict[str, list[dict[str, DocumentState]]] = {}
+        failures = self.failures()
+        for name in {item.stage for item in failures if item.stage in STAGES}:
+            ids = [item.doc_id for item in failures if item.stage == name]
+            inputs[name] = [self._states_of(table, ids) for table in STAGES[name].inputs]
+        return {item.doc_id for item, state in self._failed_states(failures)
+                if input_fingerprint(inputs[item.stage], item.doc_id) != state.last}  # fmt: skip
 
     def held_documents(self) -> dict[str, Failure]:
         """Return the documents that failed at a stage after parsing, with their failures. They are in no later table;

@@ -305,7 +305,7 @@ def _plan_in(state: State, sources: Sequence[str]) -> dict[str, Any]:
         notes += _follow(state)
         if state.settings.bought_roles:
             _make(state, due.buckets)
-    return _describe_plan(state, outcome.documents(state, served), notes)
+    return _describe_plan(state, outcome.documents(state, served, state.engine.tried_again()), notes)
 
 
 def _guard_notes(state: State) -> list[str]:

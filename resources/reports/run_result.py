@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from pipelines.plural import plural
 from pipelines.records import UNKNOWN_LANGUAGE, Failure
 from pipelines.stages import STAGES
+from resources.engine import withheld
 from resources.generations.due import Served
 from resources.models.embedders.specs import AUTO, MULTILINGUAL
 from resources.reports.status import document_warnings, failures, figure_warnings
@@ -58,10 +60,10 @@ def _failures(state: State) -> list[Failure]:
     return failures(state, state.catalog.generation(state.run.built.generation), state.catalog.live())
 
 
-def documents(state: State, before: Served) -> dict[str, Any]:
+def documents(state: State, before: Served, tried_again: Collection[str] = ()) -> dict[str, Any]:
     """Return the numbers of documents compared with those served before. A failed document counts as neither added nor
-    changed. A document that waits for a batch has not failed."""
-    faults = [item for item in _failures(state) if item.code not in _NO_FAULT]
+    changed, unless a run that is planned tries it again. A document that waits for a batch has not failed."""
+    faults = [item for item in _failures(state) if item.code not in _NO_FAULT and item.doc_id not in tried_again]
     failed = {item.doc_id for item in faults}
     counts, said, unseen = Counter[str](listed=len(failed)), list[dict[str, Any]](), list[dict[str, Any]]()
     for part, contents in state.listing.contents():
@@ -76,10 +78,18 @@ def documents(state: State, before: Served) -> dict[str, Any]:
             unseen += figure_warnings(state, new)
     return {
         **{name: counts[name] for name in ("listed", "added", "changed", "unchanged", "removed")},
-        "failed": [{key: value for key, value in asdict(item).items() if key != "doc_id"} for item in faults],
+        "failed": [_failed(item, before) for item in faults],
         "skipped": [asdict(item) for item in state.listing.skipped_files],
         "warnings": [*said, *unseen],
     }
+
+
+def _failed(item: Failure, before: Served) -> dict[str, Any]:
+    """Return a failure; `standing` says whether an earlier version of the document is `served` in the meantime, or
+    `withheld` since nobody knows who may read it, or whether there is `none`."""
+    known = before.hashes_between(item.doc_id, f"{item.doc_id} ")
+    standing = "withheld" if withheld(item) else "served" if known else "none"
+    return {**{key: value for key, value in asdict(item).items() if key != "doc_id"}, "standing": standing}
 
 
 def _seconds(state: State, total: float) -> dict[str, float]:

@@ -7,6 +7,7 @@ records every text it is asked for; so "embeds nothing" is what the endpoint saw
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -154,7 +155,8 @@ def test_every_distinct_text_is_embedded_once(indexed: Indexed) -> None:
 def test_failing_documents_are_named_and_the_others_are_indexed(indexed: Indexed) -> None:
     failed = {item["uri"]: item for item in indexed.result["documents"]["failed"]}
     assert failed.keys() == {"empty.txt", "torn.pdf", "badcar.md"}
-    assert all(item.keys() == {"source", "uri", "stage", "code", "message"} for item in failed.values())
+    assert all(item.keys() == {"source", "uri", "stage", "code", "message", "standing"} for item in failed.values())
+    assert [failed[name]["standing"] for name in ("empty.txt", "torn.pdf", "badcar.md")] == ["none", "none", "withheld"]
     assert failed["torn.pdf"]["stage"] == "parsed_elements"
     assert (failed["badcar.md"]["stage"], failed["badcar.md"]["code"]) == ("raw_documents", "side_car")
     assert "badcar.md.meta.yaml" in failed["badcar.md"]["message"]
@@ -237,7 +239,8 @@ def test_people_read_tables_and_lines(indexed: Indexed) -> None:
     assert str(indexed.project.docs) in said
     index = run_command("index", *place)
     assert index.code == 3
-    assert "failed: docs/torn.pdf: parsed_elements: " in index.out
+    assert re.search(r"^failed: docs/torn.pdf: parsed_elements: .*[^)]$", index.out, re.MULTILINE)
+    assert re.search(r"^failed: docs/badcar.md: .* \(it is withheld until this is mended\)$", index.out, re.MULTILINE)
 
 
 # ---------------------------------------------------------------- eval
@@ -372,12 +375,23 @@ def test_a_new_restriction_holds_without_a_new_parse(day: Day) -> None:
 
 @pytest.mark.case(15, served=True)
 def test_a_document_gone_bad_is_served_in_its_last_good_version(day: Day) -> None:
-    failed = {item["uri"] for item in day.result["documents"]["failed"]}
-    assert failed == {"empty.txt", "torn.pdf", "badcar.md", "archive/keys.md"}
+    failed = {item["uri"]: item["standing"] for item in day.result["documents"]["failed"]}
+    others = {"empty.txt": "none", "torn.pdf": "none", "badcar.md": "withheld"}
+    assert failed == {**others, "archive/keys.md": "served"}
     hit = day.project.hits("who holds the vault key")[0]
     _, *words = DOCUMENTS["archive/keys.md"].split()  # without the mark of the heading
     assert (hit["uri"], hit["text"].split()) == ("archive/keys.md", words)
     assert day.project.rows("SELECT uri FROM g0001.documents WHERE stale") == [("archive/keys.md",)]
+
+
+def test_a_plan_after_a_document_was_mended_does_not_call_it_failed(project: Project) -> None:
+    """Its failure is that of another file; what still fails is named."""
+    before = project.run("plan").json["documents"]["failed"]
+    (project.docs / "torn.pdf").write_bytes(b"%PDF-1.4 torn otherwise")
+    project.write("badcar.md.meta.yaml", "groups: [personnel]\n")
+    planned = project.run("plan").json["documents"]
+    assert {item["uri"] for item in before} - {item["uri"] for item in planned["failed"]} == {"torn.pdf", "badcar.md"}
+    assert planned["added"] == 2
 
 
 # ---------------------------------------------------------------- sources
