@@ -263,11 +263,15 @@ def _answers(item: AnswerCandidate, needs: Needs, least: float, rules: Rules) ->
     asked for."""
     if item.borne < least or not item.near:
         return False
-    if rules.clauses:
-        said = item.statement.terms | item.statement.evidence.about | _names(item.statement.evidence.passage)
-        if not needs.numbers <= needs.with_forms(said, item.statement.parts):
-            return False
+    if rules.clauses and _missing_numbers(item, needs):
+        return False
     return not (rules.quantities and needs.lacks(item.statement.terms, item.statement.text))
+
+
+def _missing_numbers(item: AnswerCandidate, needs: Needs) -> frozenset[str]:
+    """Return the question's numbers that neither the statement has, nor its headings, nor its document's names."""
+    said = item.statement.terms | item.statement.evidence.about | _names(item.statement.evidence.passage)
+    return needs.numbers - needs.with_forms(said, item.statement.parts)
 
 
 def _of_each(
@@ -315,8 +319,13 @@ def summary_answer(passage: Passage, summary: str, generated: bool) -> Answer:
 
 
 def _why_declined(needs: Needs, ranked: Sequence[AnswerCandidate], least: float) -> str:
-    borne = max((item.borne for item in ranked if item.near), default=0.0)
+    near = [item for item in ranked if item.near]
+    borne = max((item.borne for item in near), default=0.0)
     if borne and borne >= least:
+        missing = [_missing_numbers(item, needs) for item in near if item.borne >= least]
+        if all(missing):
+            told = " and ".join(sorted(frozenset[str].intersection(*missing) or missing[0]))
+            return f"the nearest statements do not speak of {told}, which the question names"
         return "the nearest statements have no value such as the question asks for"
     return (
         "no statement matches the question closely enough to quote: try other words, or lower query.answer_support "

@@ -112,6 +112,21 @@ def test_a_question_that_the_context_does_not_answer_is_declined(question: str, 
     assert "query.answer_support" in answer.notes[0]
 
 
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ("What is the monthly rent of unit 7?", "do not speak of 7, which the question names"),
+        ("How many tenants pay the monthly rent of the unit?", "have no value such as the question asks for"),
+    ],
+)
+def test_what_the_nearest_statement_lacks_is_told(question: str, told: str) -> None:
+    text = "The monthly rent of the unit is £2,850."
+    context, _ = assemble([hit(1, "d", text=text)], {"d": [QuotableSentence("d", text, 1)]}, most=9, tokens=9_999)
+    answer = extract_answer(question, context, weigh, 0.3)
+    assert answer.is_declined
+    assert answer.notes[0].endswith(told)
+
+
 def test_a_statement_answers_by_its_meaning_too() -> None:
     """One that says few of the words must stand out from the other candidates; one that says none is never enough."""
 
