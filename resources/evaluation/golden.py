@@ -207,12 +207,25 @@ def _table_rows(text: str, file: Path) -> Iterator[tuple[int, Row]]:
         ) from None
 
 
+_FORMS = {".csv": "csv", ".tsv": "csv", ".json": "squad"}
+"""The form that `pincite eval --import` reads files of these endings in."""
+_SHEETS = (".xlsx", ".xls", ".ods")
+
+
+def _remedy(file: Path) -> str:
+    if form := _FORMS.get(file.suffix.lower()):
+        return f"to read another form: pincite eval --import {form} {file} --output questions.jsonl"
+    return "correct the line"
+
+
 def _text_of(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
+        sheet = file.suffix.lower() in _SHEETS
+        told = "save the sheet as CSV, then pincite eval --import csv" if sheet else "check the file"
         raise UsageError(
-            f"golden questions {file} cannot be read ({getattr(error, 'strerror', None) or error}); check the file"
+            f"golden questions {file} cannot be read ({getattr(error, 'strerror', None) or error}); {told}"
         ) from None
 
 
@@ -226,7 +239,7 @@ def _lines(file: Path) -> Iterator[tuple[int, Any]]:
             value = json.loads(line)
             json.dumps(value, ensure_ascii=False).encode()  # fails for half a surrogate pair, which is not valid text
         except (ValueError, RecursionError) as error:
-            raise UsageError(f"{file}, line {number}: not valid JSON ({error}); correct the line") from None
+            raise UsageError(f"{file}, line {number}: not valid JSON ({error}); {_remedy(file)}") from None
         yield number, value
 
 

@@ -28,6 +28,25 @@ def test_a_line_that_is_no_text_in_json_is_named(tmp_path: Path, second: str) ->
         read(tmp_path / "golden.jsonl", f"{line()}\n{second}\n")
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "remedy"),
+    [
+        ("q.csv", b"question,document\nWho?,a.md\n", "pincite eval --import csv .*q.csv --output"),
+        ("q.TSV", b"question\tdocument\n", "pincite eval --import csv "),
+        ("q.json", b"{\n}", "pincite eval --import squad "),
+        ("q.xlsx", b"PK\x03\x04\xff", "save the sheet as CSV, then pincite eval --import csv"),
+        ("q.jsonl", b"{", "correct the line"),
+        ("q.txt", b"\xff", "check the file"),
+    ],
+)
+def test_a_file_of_another_form_is_refused_with_what_reads_it(
+    tmp_path: Path, name: str, content: bytes, remedy: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UsageError, match=remedy):
+        read_questions(tmp_path / name)
+
+
 def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
     """JSON lets U+2028, U+0085 and their like stand in a string."""
     first = line(question="a-b").replace("a-b", "a\u2028b\x85c")
