@@ -24,7 +24,7 @@ STANDING = {
     "withheld": " (it is withheld until this is mended)",
     "none": "",
 }
-"""What is shown of a document that failed, by `standing` in the JSON of `index`."""
+"""Words for a document that failed, by `standing` in the JSON of `index`."""
 
 
 def index_summary(result: dict[str, Any]) -> str:
