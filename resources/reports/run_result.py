@@ -78,13 +78,13 @@ def documents(state: State, before: Served, tried_again: Collection[str] = ()) -
             unseen += figure_warnings(state, new)
     return {
         **{name: counts[name] for name in ("listed", "added", "changed", "unchanged", "removed")},
-        "failed": [_failed(item, before) for item in faults],
+        "failed": [_failure_json(item, before) for item in faults],
         "skipped": [asdict(item) for item in state.listing.skipped_files],
         "warnings": [*said, *unseen],
     }
 
 
-def _failed(item: Failure, before: Served) -> dict[str, Any]:
+def _failure_json(item: Failure, before: Served) -> dict[str, Any]:
     """Return a failure; `standing` says whether an earlier version of the document is `served` in the meantime, or
     `withheld` since nobody knows who may read it, or whether there is `none`."""
     known = before.hashes_between(item.doc_id, f"{item.doc_id} ")

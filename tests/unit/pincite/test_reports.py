@@ -32,7 +32,7 @@ def test_a_generation_with_nothing_in_it_is_not_called_live() -> None:
     assert last == "generation 1 (english-small) is empty: no passage can be found; 1.2 s"
 
 
-def test_what_is_served_of_a_failed_document_is_told() -> None:
+def test_the_standing_of_a_failed_document_is_told() -> None:
     failed = {
         "source": "docs",
         "uri": "a.pdf",

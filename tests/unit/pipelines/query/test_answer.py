@@ -119,7 +119,7 @@ def test_a_question_that_the_context_does_not_answer_is_declined(question: str, 
         ("How many tenants pay the monthly rent of the unit?", "have no value such as the question asks for"),
     ],
 )
-def test_what_the_nearest_statement_lacks_is_told(question: str, told: str) -> None:
+def test_a_lack_of_the_nearest_statement_is_told(question: str, told: str) -> None:
     text = "The monthly rent of the unit is £2,850."
     context, _ = assemble([hit(1, "d", text=text)], {"d": [QuotableSentence("d", text, 1)]}, most=9, tokens=9_999)
     answer = extract_answer(question, context, weigh, 0.3)
