@@ -19,14 +19,6 @@ if TYPE_CHECKING:
 # ---------------------------------------------------------------- index run
 
 
-STANDING = {
-    "served": " (its last good version is served)",
-    "withheld": " (it is withheld until this is mended)",
-    "none": "",
-}
-"""Words for a document that failed, by `standing` in the JSON of `index`."""
-
-
 def index_summary(result: dict[str, Any]) -> str:
     documents, chunks, embedded = result["documents"], result["chunks"], result["embedded"]
     lines = [
@@ -45,8 +37,7 @@ def index_summary(result: dict[str, Any]) -> str:
         )
     lines += [f"not listed, so it is as it was: {told}" for told in result["failing_sources"].values()]
     for item in documents["failed"]:
-        told = f"failed: {item['source']}/{item['uri']}: {item['stage']}: {item['code']}: {item['message']}"
-        lines.append(told + STANDING[item["standing"]])
+        lines.append(f"failed: {item['source']}/{item['uri']}: {item['stage']}: {item['code']}: {item['message']}")
     skipped = [{**item, "message": f"{item['code']}: {item['message']}"} for item in documents["skipped"]]
     lines += first_of("skipped", skipped)
     lines += first_of("warning", documents["warnings"])

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from pipelines.plural import plural
 from pipelines.records import UNKNOWN_LANGUAGE, Failure
 from pipelines.stages import STAGES
-from resources.engine import withheld
 from resources.generations.due import Served
 from resources.models.embedders.specs import AUTO, MULTILINGUAL
 from resources.reports.status import document_warnings, failures, figure_warnings
@@ -78,18 +77,10 @@ def documents(state: State, before: Served, tried_again: Collection[str] = ()) -
             unseen += figure_warnings(state, new)
     return {
         **{name: counts[name] for name in ("listed", "added", "changed", "unchanged", "removed")},
-        "failed": [_failure_json(item, before) for item in faults],
+        "failed": [{key: value for key, value in asdict(item).items() if key != "doc_id"} for item in faults],
         "skipped": [asdict(item) for item in state.listing.skipped_files],
         "warnings": [*said, *unseen],
     }
-
-
-def _failure_json(item: Failure, before: Served) -> dict[str, Any]:
-    """Return a failure; `standing` says whether an earlier version of the document is `served` in the meantime, or
-    `withheld` since nobody knows who may read it, or whether there is `none`."""
-    known = before.hashes_between(item.doc_id, f"{item.doc_id} ")
-    standing = "withheld" if withheld(item) else "served" if known else "none"
-    return {**{key: value for key, value in asdict(item).items() if key != "doc_id"}, "standing": standing}
 
 
 def _seconds(state: State, total: float) -> dict[str, float]:

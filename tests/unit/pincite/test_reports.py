@@ -30,21 +30,3 @@ def test_one_document_is_no_documents() -> None:
 def test_a_generation_with_nothing_in_it_is_not_called_live() -> None:
     last = index_summary(result(chunks={"total": 0, "written": 0, "deleted": 1})).splitlines()[-1]
     assert last == "generation 1 (english-small) is empty: no passage can be found; 1.2 s"
-
-
-def test_the_standing_of_a_failed_document_is_told() -> None:
-    failed = {
-        "source": "docs",
-        "uri": "a.pdf",
-        "stage": "parsed_elements",
-        "code": "corrupt",
-        "message": "it is damaged",
-    }
-    documents = result()["documents"]
-    for standing, told in (
-        ("none", "it is damaged"),
-        ("served", "it is damaged (its last good version is served)"),
-        ("withheld", "it is damaged (it is withheld until this is mended)"),
-    ):
-        made = result(documents={**documents, "failed": [{**failed, "standing": standing}]})
-        assert index_summary(made).splitlines()[-1] == f"failed: docs/a.pdf: parsed_elements: corrupt: {told}"
