@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from pipelines.errors import PinciteError
@@ -18,6 +19,7 @@ from pipelines.settings.base import ParsingSettings
 from resources.child_process import child_command
 from resources.documents.pool import FEW_DOCUMENTS, FUNCTION, DocumentPool
 from resources.postgres.server import PostgresServer
+from resources.postgres.server_process import ADMINISTRATOR
 from resources.workers.template import MODULE
 from tests.faults.held_run import HeldRun, held_run
 from tests.faults.parsing import parsed
@@ -115,6 +117,14 @@ def test_a_full_disk_under_parquet(
         assert_converges(project, endpoint, clean, before)
 
 
+def switch_vacuum_off(url: str) -> None:
+    """After a vacuum of its own tables, which comes when a minute has passed, Postgres writes a file before it lets
+    anybody in, and refuses where the disk is full."""
+    with psycopg.connect(url, autocommit=True, user=ADMINISTRATOR) as connection:
+        connection.execute("ALTER SYSTEM SET autovacuum = off")
+        connection.execute("SELECT pg_reload_conf()")
+
+
 @pytest.mark.case(4, served=True)
 def test_a_full_disk_under_postgres(
     clean_after: Callable[..., Clean], endpoint: EmbeddingServer, tmp_path: Path
@@ -126,6 +136,7 @@ def test_a_full_disk_under_postgres(
         try:
             with running_server(project.state) as url:
                 project.settings["database"] = url  # for `rows`; the settings file does not have it
+                switch_vacuum_off(url)
                 project.index()
                 edit(project)
                 before = vectors_on_disk(project)
