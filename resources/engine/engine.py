@@ -447,10 +447,10 @@ class Engine:
 
     def tried_again(self) -> set[str]:
         """Return the documents that failed with other inputs than they have now, so that the next run tries them
-        again."""
+        again. A failure of the listing, which has no inputs, is of now."""
         inputs: dict[str, list[dict[str, DocumentState]]] = {}
-        failures = self.failures()
-        for name in {item.stage for item in failures if item.stage in STAGES}:
+        failures = [item for item in self.failures() if item.stage in STAGES and STAGES[item.stage].inputs]
+        for name in {item.stage for item in failures}:
             ids = [item.doc_id for item in failures if item.stage == name]
             inputs[name] = [self._states_of(table, ids) for table in STAGES[name].inputs]
         return {item.doc_id for item, state in self._failed_states(failures)

@@ -120,6 +120,33 @@ def test_only_what_changed_is_computed_and_a_document_that_is_gone_leaves_its_bu
     assert gone not in part.states(STAGE) and gone not in part.read(STAGE)["doc_id"].to_pylist()
 
 
+def test_documents_whose_inputs_changed_since_they_failed_are_tried_again() -> None:
+    failing, served, other = DOCUMENTS
+    manifest = MemoryManifest()
+    engine = engine_over(manifest)
+
+    def made(works: Works) -> Outcomes:
+        failed = Failure(failing, "docs", "0.txt", STAGE, "limit", "It was too long.")
+        for work in works:
+            summary = {doc_id: {STAGE: [DocumentSummary(doc_id, "S.", OFF)]} for doc_id in work.doc_ids}
+            yield work, {**summary, **({failing: failed} if failing in summary else {})}
+
+    put(engine, dict.fromkeys(DOCUMENTS, "one"))
+    engine.run(STAGE, range(BUCKETS), made)
+    assert [item.doc_id for item in engine.failures()] == [failing] and engine.tried_again() == set()
+    put(engine, {failing: "two", served: "two", other: "one"})
+    assert engine.tried_again() == {failing}
+
+    # A file that cannot be looked at any more fails in the listing, which keeps its last row.
+    listing, ends = "raw_documents", bucket_range(bucket_of(served, BUCKETS), BUCKETS)
+    key, rows = engine.key(listing), schema_of(STAGES[listing].tables[listing]).empty_table()
+    file = engine.tables.write(listing, key, ends, rows, {served: DocumentState("content", "one")})
+    failed = Failure(served, "docs", "1.txt", listing, "unreadable", "It cannot be read.")
+    manifest.commit([ManifestRow(listing, key, *ends, file, True, "", "one", 0, 1)], listing, key, [ends], [failed])
+    assert {item.doc_id for item in engine.failures()} == {failing, served}
+    assert engine.tried_again() == {failing}
+
+
 def test_nothing_is_committed_where_an_input_was_never_made() -> None:
     manifest = Counting()
     engine = engine_over(manifest)
