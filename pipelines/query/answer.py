@@ -293,6 +293,7 @@ def _of_each(
     return [item for item in (first, second) if item] if first and second else []
 
 
+MOST_NUMBERS_TOLD = 3
 NO_SUMMARY = (
     "no statement sums a document up, and the index has no summary of it; ask for one fact, or let `pincite index` "
     "keep summaries (enrichment.summary)"
@@ -324,7 +325,7 @@ def _why_declined(needs: Needs, ranked: Sequence[AnswerCandidate], least: float)
     if borne and borne >= least:
         missing = [_missing_numbers(item, needs) for item in near if item.borne >= least]
         if all(missing):
-            told = " and ".join(sorted(frozenset[str].intersection(*missing) or missing[0]))
+            told = " and ".join(sorted(frozenset[str].intersection(*missing) or missing[0])[:MOST_NUMBERS_TOLD])
             return f"the nearest statements do not speak of {told}, which the question names"
         return "the nearest statements have no value such as the question asks for"
     return (

@@ -7,6 +7,7 @@ import csv
 import fcntl
 import json
 import os
+import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -214,7 +215,8 @@ _SHEETS = (".xlsx", ".xls", ".ods")
 
 def _remedy(file: Path) -> str:
     if form := _FORMS.get(file.suffix.lower()):
-        return f"to read another form: pincite eval --import {form} {file} --output questions.jsonl"
+        command = f"pincite eval --import {form} {shlex.quote(str(file))} --output questions.jsonl"
+        return f"correct the line, or read a file of that form: {command}"
     return "correct the line"
 
 

@@ -31,9 +31,9 @@ def test_a_line_that_is_no_text_in_json_is_named(tmp_path: Path, second: str) ->
 @pytest.mark.parametrize(
     ("name", "content", "remedy"),
     [
-        ("q.csv", b"question,document\nWho?,a.md\n", "pincite eval --import csv .*q.csv --output"),
+        ("my q.csv", b"question,document\nWho?,a.md\n", "pincite eval --import csv '.*/my q.csv' --output"),
         ("q.TSV", b"question\tdocument\n", "pincite eval --import csv "),
-        ("q.json", b"{\n}", "pincite eval --import squad "),
+        ("q.json", b"{\n}", "correct the line, or .*: pincite eval --import squad "),
         ("q.xlsx", b"PK\x03\x04\xff", "save the sheet as CSV, then pincite eval --import csv"),
         ("q.jsonl", b"{", "correct the line"),
         ("q.txt", b"\xff", "check the file"),
