@@ -91,13 +91,23 @@ def protect_children() -> None:
 
 def module_path() -> list[str]:
     """Return this process's module path without entries of the current folder: empty and relative entries, and the
-    folder itself unless pincite is installed in it."""
+    folder itself unless pincite is installed in it.
+
+    The standard library comes first. Python has imported `encodings` before it puts a script's folder on the path, but
+    PYTHONPATH holds from the start: an `encodings.py` beside the script would end every child.
+    """
     try:
         here = os.path.realpath(os.getcwd())
     except OSError:  # it was removed
         here = ""
     found = dict.fromkeys(entry for entry in (_own(entry, here) for entry in sys.path) if entry)
-    return [*found] if ROOT in found else [ROOT, *found]
+    ordered = sorted(found, key=lambda entry: not _is_standard(entry))
+    return ordered if ROOT in found else [ROOT, *ordered]
+
+
+def _is_standard(entry: str) -> bool:
+    library = os.path.dirname(os.__file__)
+    return entry == library or entry == os.path.join(library, "lib-dynload")
 
 
 def _own(entry: str, here: str) -> str:

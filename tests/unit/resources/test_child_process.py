@@ -86,6 +86,16 @@ def test_a_child_runs_no_module_of_the_current_folder(
     assert (hostile / "witness").exists() is not safe
 
 
+def test_a_child_starts_beside_a_script_named_as_what_python_starts_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python imports `encodings` before it looks in a script's folder, so the script itself runs there."""
+    (tmp_path / "encodings.py").write_text("raise SystemExit('of the script')\n")
+    (tmp_path / "beside.py").write_text("print('found')\n")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    assert run(*child_command("beside")).stdout == b"found\n"
+
+
 def test_the_path_of_modules_is_absolute_and_without_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
