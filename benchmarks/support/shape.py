@@ -21,8 +21,8 @@ CURRENT = ("indexing", "parsing", "peers", "reliability", "results", "serving")
 KEPT = "kept"
 """Last word of a line on a page of today whose figures are those of its commit and are not measured again."""
 _OWN = ("benchmarks", "examples", "tests")
-_TOLD_BY = ("benchmarks/support/machine.py", "benchmarks/support/shape.py")
-"""Files that say what was measured, and shape no figure."""
+_TOLD_BY = tuple(f"benchmarks/support/{name}.py" for name in ("machine", "published", "shape"))
+"""Files that say what was measured, by whom, and shape no figure of ours."""
 _SCRIPT = re.compile(rf"(?:{'|'.join(_OWN)})/[\w/*]+\.py")
 _MEASURED = re.compile(r"^Measured: .*? · commit \S+ · (?P<command>`[^`]+`|[^·]+) · .*?(?: · of (?P<hash>\S+))?$")
 _OF_MAKE = {"faults": ("tests/support/reliability.py", "tests/support/defences.py", "tests/faults/*.py")}

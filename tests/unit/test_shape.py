@@ -86,5 +86,7 @@ def test_pages_of_today_are_there_and_their_commands_have_scripts() -> None:
     assert all((ROOT / "docs" / "measured" / f"{name}.md").exists() for name in CURRENT)
     for command in ("make results", "make peers", "make faults", "python benchmarks/serving.py", "make bench-parsing"):
         assert scripts(command), command
-    assert {"benchmarks/results.yaml", "benchmarks/support/published.py"} <= {*shaping(ROOT, "make results")}
+    of_results = shaping(ROOT, "make results")
+    assert {"benchmarks/results.yaml", "benchmarks/support/results_page.py"} <= {*of_results}
+    assert "benchmarks/support/published.py" not in of_results, "figures of others shape none of ours"
     assert "benchmarks/peers/llamaindex/peer.py" in shaping(ROOT, "make peers")
