@@ -78,8 +78,10 @@ def served(config: Path) -> Iterator[tuple[int, str]]:
         while not (said := SAID.search(process.stderr.readline())):
             if process.poll() is not None:
                 raise SystemExit("pincite serve ended")
-        yield process.pid, said[1]
-        process.terminate()
+        try:
+            yield process.pid, said[1]
+        finally:
+            process.terminate()
 
 
 def asked_by_many(url: str, questions: Sequence[str], askers: int, seconds: float) -> tuple[list[float], int]:
@@ -110,7 +112,7 @@ def pages_of(config: Path, url: str, client: httpx.Client) -> list[tuple[str, Pa
     """Documents with pages: id, file, page, the pages spread over all of them."""
     with open_index(config) as index:
         root = Path(index.sources()[0]["root"])
-        listed = index.documents.listed(most=1000)
+        listed = index.documents.list_documents(most=1000)
     found = [(it.doc_id, root / it.uri, page) for it in listed for page in range(2, (it.pages or 0) + 1)]
     return found[:: max(1, len(found) // PAGES)][:PAGES]
 
