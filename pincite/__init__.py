@@ -1,6 +1,10 @@
 """pincite: documents in, cited passages out."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pincite.index import open_index
+    from pincite.run import update_index
 
 __version__ = "0.2.0"
 __all__ = ["__version__", "open_index", "update_index"]
