@@ -237,6 +237,21 @@ def test_figures_of_others_stand_so_in_their_source(name: str, figures: Figures)
         assert re.split("[,;]", figures.source)[0] in page, "the version is another one"
 
 
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_figures_of_others_are_those_on_the_page_and_in_its_file(name: str) -> None:
+    """They are no part of the page's hash (benchmarks/support/shape.py)."""
+    places = ROOT / "docs" / "measured"
+    scores = json.loads((places / "results.json").read_text("utf-8"))["sets"][name]["others"]
+    own = [(row.kind, row.name, row.values) for row in PUBLISHED[name]]
+    assert [(row["kind"], row["name"], row["percent"]) for row in scores][: len(own)] == own
+    section = (places / "results.md").read_text("utf-8").partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+    for row in PUBLISHED[name]:
+        (line,) = re.findall(rf"^\| [a-z ]+ \| {re.escape(row.name)} +\|(.*)$", section, re.M)
+        shown = {cell.strip(" *") for cell in line.split("|")} - {"", "–"}
+        assert shown and shown <= {f"{value:.1f}" for value in row.values.values()}, line
+        assert row.source in section, "the page names another source or date"
+
+
 def test_other_systems_have_one_figure_on_all_pages() -> None:
     """README rounds the figures of docs/measured/peers.md, whose rows the page of results repeats by their names."""
     found = (ROOT / "docs" / "measured" / "results.md").read_text("utf-8")
