@@ -94,7 +94,8 @@ def module_path() -> list[str]:
     folder itself unless pincite is installed in it.
 
     The standard library comes first. Python has imported `encodings` before it puts a script's folder on the path, but
-    PYTHONPATH holds from the start: an `encodings.py` beside the script would end every child.
+    PYTHONPATH holds from the start: an `encodings.py` beside the script would end every child. Its entries keep their
+    order, and the first is a zip file that hardly any Python has: Dagster removes the first entry while it loads code.
     """
     try:
         here = os.path.realpath(os.getcwd())
@@ -107,7 +108,8 @@ def module_path() -> list[str]:
 
 def _is_standard(entry: str) -> bool:
     library = os.path.dirname(os.__file__)
-    return entry == library or entry == os.path.join(library, "lib-dynload")
+    archive = f"python{sys.version_info.major}{sys.version_info.minor}.zip"
+    return entry in (os.path.join(os.path.dirname(library), archive), library, os.path.join(library, "lib-dynload"))
 
 
 def _own(entry: str, here: str) -> str:

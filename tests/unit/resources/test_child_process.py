@@ -96,6 +96,12 @@ def test_a_child_starts_beside_a_script_named_as_what_python_starts_with(
     assert run(*child_command("beside")).stdout == b"found\n"
 
 
+def test_a_child_finds_the_standard_library_when_dagster_has_removed_the_first_entry() -> None:
+    """`dagster._core.code_pointer.load_python_module` removes it while it imports a code location."""
+    removed = "import sys; del sys.path[0]; import filecmp"
+    assert run(sys.executable, "-P", "-c", removed).returncode == 0
+
+
 def test_the_path_of_modules_is_absolute_and_without_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
