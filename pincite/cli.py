@@ -39,6 +39,9 @@ from pincite.commands.services import db, ui
 from pincite.commands.sources import sources
 from pincite.commands.status import doctor, status, verify
 from pincite.console import emit, say
+from resources.memory import arrow_without_pandas
+
+arrow_without_pandas()
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "begin": (demo, index, doctor),

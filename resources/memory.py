@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import importlib.util
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from importlib.machinery import ModuleSpec
 from typing import Any
 
 _ARENAS = -8
@@ -68,3 +70,52 @@ def without_module(name: str) -> Iterator[None]:
         yield
     finally:
         del sys.modules[name]
+
+
+def arrow_without_pandas() -> None:
+    """Keep pyarrow from importing pandas, where that is installed, until `to_pandas` is called.
+
+    At its first array pyarrow imports pandas to see whether the values are a Series, which takes .4 s and 30 MB of a
+    process. It looks once, so it is made to look while pandas is hidden, as soon as something imports pyarrow. Call
+    this only in a process of pincite, since the Series of others would be read as plain sequences.
+    """
+    if "pyarrow" not in sys.modules and not any(isinstance(finder, _ArrowFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _ArrowFinder())
+
+
+class _ArrowFinder:
+    """Finds pyarrow as Python would, and lets it look for pandas when it has been imported."""
+
+    def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> ModuleSpec | None:
+        if name != "pyarrow":
+            return None
+        sys.meta_path.remove(self)
+        found = importlib.util.find_spec(name)
+        if found is None or found.loader is None:
+            return found
+        run = found.loader.exec_module
+
+        def run_and_look(module: Any) -> None:
+            run(module)
+            if "pandas" in sys.modules:
+                return
+            sys.meta_path.insert(0, hidden := _Hidden("pandas"))
+            try:
+                module.array([])
+            finally:
+                sys.meta_path.remove(hidden)
+
+        found.loader.exec_module = run_and_look  # type: ignore[method-assign]
+        return found
+
+
+class _Hidden:
+    """Finds no module of one name. Compiled code takes a None in `sys.modules`, as `without_module` has it, for the
+    module."""
+
+    def __init__(self, hidden: str) -> None:
+        self._hidden = hidden
+
+    def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> None:
+        if name == self._hidden:
+            raise ModuleNotFoundError(f"no module named {name!r} is to be found now", name=name)

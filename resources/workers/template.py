@@ -32,6 +32,7 @@ from queue import SimpleQueue
 from typing import Any, BinaryIO, Protocol
 
 from resources.child_process import child_command, child_environment, end_with_parent
+from resources.memory import arrow_without_pandas
 from resources.programs import start_by
 from resources.workers.frames import Message, pack, read_message
 from resources.workers.helpers import Helpers
@@ -215,6 +216,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = os.getppid()
     end_with_parent()
+    arrow_without_pandas()
     import pyarrow  # noqa: F401 - every worker sends and gets tables, and a fork has what is imported here
 
     function = _make_function("".join(sys.argv[1:]))
