@@ -16,8 +16,9 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # What takes minutes says every twenty seconds that it is at work.
 define watched
-	@$(1) & child=$$!; seconds=0; while kill -0 $$child 2>/dev/null; do sleep 1; seconds=$$((seconds + 1)); \
-		[ $$((seconds % 20)) -ne 0 ] || echo "  $$seconds s, $$(du -scm $(UNPACKED) 2>/dev/null | tail -n 1 | cut -f1) MB unpacked"; \
+	@size() { du -scm $(UNPACKED) 2>/dev/null | tail -n 1 | cut -f1; }; before=$$(size); \
+	$(1) & child=$$!; seconds=0; while kill -0 $$child 2>/dev/null; do sleep 1; seconds=$$((seconds + 1)); \
+		[ $$((seconds % 20)) -ne 0 ] || echo "  $$seconds s, $$(($$(size) - before)) MB unpacked"; \
 	done; wait $$child
 endef
 
