@@ -260,6 +260,7 @@ def test_a_restricted_source_within_another_is_found_by_its_groups_alone(project
         project.write(f"pay/{number}.txt", f"{SECRET} Page {number}.")
     project.write("shut.txt", "shut")
     (project.docs / "link.txt").symlink_to("pay/0.txt")
+    sources(project)
     project.index(code=3)
     assert {"pay/0.txt", "link.txt"} <= found(project), "it was public, and is restricted from now on"
     (project.docs / "pay").rename(project.folder / "unmounted")
