@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import importlib.util
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any
 
 _ARENAS = -8
@@ -89,14 +88,14 @@ class _ArrowFinder:
     def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> ModuleSpec | None:
         if name != "pyarrow":
             return None
-        sys.meta_path.remove(self)
-        found = importlib.util.find_spec(name)
+        found = PathFinder.find_spec(name)
         if found is None or found.loader is None:
             return found
         run = found.loader.exec_module
 
         def run_and_look(module: Any) -> None:
             run(module)
+            sys.meta_path.remove(self)
             if "pandas" in sys.modules:
                 return
             sys.meta_path.insert(0, hidden := _Hidden("pandas"))

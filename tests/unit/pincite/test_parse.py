@@ -237,7 +237,8 @@ def test_an_error_that_a_parser_did_not_foresee_is_a_corrupt_document(
 
 
 def test_nothing_heavy_is_imported(elsewhere: Path, tmp_path: Path) -> None:
-    (tmp_path / "pandas.py").write_text("__version__ = '3.0.0'\n")  # for pyarrow to find, installed or not
+    # For pyarrow to find, installed or not: it would end this process, or the worker.
+    (tmp_path / "pandas.py").write_text("import os\nos._exit(9)\n")
     script = f"""
 import sys
 sys.argv = ["pincite", "parse", {str(POLICY)!r}, "--image", ".", "--pages", "1"]

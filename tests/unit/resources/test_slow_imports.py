@@ -43,10 +43,11 @@ def test_who_does_not_collect_is_left_so() -> None:
 def test_pyarrow_does_not_import_pandas_and_others_may(tmp_path: Path) -> None:
     (tmp_path / "pandas.py").write_text("__version__ = '3.0.0'\n")
     script = """
-import sys
+import importlib.util, sys
 from resources.memory import arrow_without_pandas
 arrow_without_pandas()
 arrow_without_pandas()
+assert importlib.util.find_spec("pyarrow")
 import pyarrow
 assert pyarrow.chunked_array([[1, 2]]).to_numpy().tolist() == [1, 2]
 print("pandas" in sys.modules)
