@@ -5,10 +5,9 @@ from pincite.environment import require_own, restore_temporary_folder
 require_own()
 restore_temporary_folder()
 
-from resources.memory import arrow_without_pandas, one_heap
+from resources.memory import one_heap
 
 one_heap()
-arrow_without_pandas()
 
 from assets.definitions import defs
 

@@ -29,7 +29,6 @@ from pincite.listening import ANY_ADDRESS, address_of, interruptible, listener, 
 from pincite.serve.client import FILE, identity, running_server
 from pipelines.errors import PinciteError, UsageError
 from resources.child_process import tied_command
-from resources.memory import arrow_without_pandas
 from resources.private_files import private
 from resources.settings_file import Project, locate
 
@@ -178,7 +177,6 @@ def _agents(service: Service, url: str) -> OverHttp | None:
 
 def main() -> None:
     """Run one of several processes, `python -m pincite.serve.run`."""
-    arrow_without_pandas()
     told = ServerSetup(**json.loads(os.environ.pop(TOLD_VARIABLE)))
     try:
         answer(locate(told.config, told.state), told)

@@ -15,7 +15,6 @@ from typing import Any, BinaryIO
 
 from pipelines.indexing.embeddings import FOOTER
 from resources.child_process import end_with_parent
-from resources.memory import arrow_without_pandas
 from resources.workers.frames import encode, pack
 from resources.workers.sandbox import confine, limit_memory
 
@@ -231,7 +230,6 @@ def _serve(out: BinaryIO, reading: VectorRows) -> None:
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
-    arrow_without_pandas()
     descriptor, dimension = int(sys.argv[1]), int(sys.argv[2])
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
